@@ -1,0 +1,113 @@
+"""Replay golden runs of vLLM's own scheduler and compare every field of every step.
+
+A golden file has one workload a line: `config`, `arrivals` [step, id, prompt tokens, max_tokens, priority], and for each
+step the `plan` in order, who was `preempted`, who `finished` (both sorted by id) and the `free_blocks` after it.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.core import CacheConfig, LabError, Request, SamplingParams, Scheduler, SchedulerConfig
+
+CACHE_FIELDS = ("num_blocks", "block_size", "watermark_blocks")
+ANY_TOKEN = 0  # the schedule depends on how many tokens there are, never on which
+
+
+class BadGoldenFile(LabError, ValueError):
+    """A golden file that is not in the format above."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    workload: str
+    step: int
+    field: str
+    expected: Any
+    actual: Any
+
+    def __str__(self) -> str:
+        return f"workload {self.workload} step {self.step} {self.field}: expected {self.expected}, got {self.actual}"
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """What a replay found: `mismatches` holds the first differing step of each workload that differs."""
+
+    workloads: int
+    steps: int
+    preemptions: int
+    mismatches: tuple[Mismatch, ...]
+
+
+def conform(path: str | Path) -> Conformance:
+    """Replay all workloads of a golden file. Raises `BadGoldenFile` for a file that is not one."""
+    workloads = steps = preemptions = 0
+    mismatches: list[Mismatch] = []
+    for name, workload in read_workloads(Path(path)):
+        try:
+            mismatches += replay(name, workload)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadGoldenFile(f"{path}: workload {name} is not in the golden format: {error!r}") from error
+        workloads += 1
+        steps += len(workload["steps"])
+        preemptions += sum(len(step["preempted"]) for step in workload["steps"])
+    return Conformance(workloads, steps, preemptions, tuple(mismatches))
+
+
+def read_workloads(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and content of each line; the name is its seed, or its line number."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadGoldenFile(f"cannot read {path}: {error}; give a .jsonl file of golden runs") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            workload = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise BadGoldenFile(f"{path} line {number} is not JSON: {error}") from error
+        if not isinstance(workload, dict):
+            raise BadGoldenFile(f"{path} line {number} is not a JSON object")
+        yield str(workload.get("seed", f"line {number}")), workload
+
+
+def replay(name: str, workload: dict[str, Any]) -> list[Mismatch]:
+    """Run one workload; the mismatches of the first step that differs, since all later ones follow from it."""
+    config = workload["config"]
+    scheduler = Scheduler(
+        SchedulerConfig(**{k: v for k, v in config.items() if k not in CACHE_FIELDS}),
+        CacheConfig(**{k: v for k, v in config.items() if k in CACHE_FIELDS}),
+    )
+    arrivals = list(workload["arrivals"])
+    for index, expected in enumerate(workload["steps"]):
+        while arrivals and arrivals[0][0] <= index:
+            scheduler.submit(make_request(*arrivals.pop(0)))
+        actual = run_step(scheduler)
+        mismatches = [
+            Mismatch(name, index, field, value, actual.get(field))
+            for field, value in expected.items()
+            if actual.get(field) != value
+        ]
+        if mismatches:
+            return mismatches
+    return []
+
+
+def make_request(step: int, request_id: str, num_prompt_tokens: int, max_tokens: int, priority: int) -> Request:
+    return Request(request_id, range(num_prompt_tokens), SamplingParams(max_tokens), priority, arrival=step)
+
+
+def run_step(scheduler: Scheduler) -> dict[str, Any]:
+    """One step with a model that always says `ANY_TOKEN`, in the fields of the golden format."""
+    plan = scheduler.schedule()
+    finished = scheduler.update(plan, dict.fromkeys(plan.num_tokens, ANY_TOKEN))
+    return {
+        "plan": [list(item) for item in plan.num_tokens.items()],
+        "preempted": sorted(plan.preempted),
+        "finished": sorted(request.request_id for request in finished),
+        "free_blocks": scheduler.pool.num_free,
+    }

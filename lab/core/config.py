@@ -1,0 +1,98 @@
+"""What a scheduler may do in one step, and how much KV cache there is. Names are vLLM's."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lab.core.errors import ConfigError
+
+DEFAULT_MAX_NUM_BATCHED_TOKENS = 2048
+DEFAULT_MAX_NUM_SEQS = 128
+
+Policy = Literal["fcfs", "priority"]
+
+
+def require_at_least(name: str, value: int, least: int) -> None:
+    """Raise `ConfigError` unless `value >= least`."""
+    if value < least:
+        raise ConfigError(f"{name} is {value}; it must be at least {least}")
+
+
+@dataclass(frozen=True)
+class CacheConfig:
+    """The KV cache as the scheduler sees it: `num_blocks` blocks of `block_size` tokens each.
+
+    `watermark_blocks` must stay free when a request is admitted beside running ones (vLLM 0.33: `watermark`, off by
+    default). Raises `ConfigError` for sizes that make no cache.
+    """
+
+    num_blocks: int
+    block_size: int = 16
+    watermark_blocks: int = 0
+
+    def __post_init__(self) -> None:
+        require_at_least("num_blocks", self.num_blocks, 1)
+        require_at_least("block_size", self.block_size, 1)
+        require_at_least("watermark_blocks", self.watermark_blocks, 0)
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that the whole pool can hold."""
+        return self.num_blocks * self.block_size
+
+
+@dataclass(frozen=True)
+class SchedulerConfig:
+    """The limits of one step.
+
+    - `max_num_batched_tokens`: the token budget, new tokens computed per step over all requests;
+    - `max_num_seqs`: requests that may be running, those still in their prompt included;
+    - `long_prefill_token_threshold`: the chunk cap of one request while others are there; 0 means none;
+    - `enable_chunked_prefill`: without it a prompt is computed in one step or not at all;
+    - `reserve_full_prompt`: admit only what fits with all its known tokens (vLLM: `scheduler_reserve_full_isl`);
+    - `policy`: who is next, and who is preempted: `fcfs`, or `priority` (the lower number first);
+    - `max_model_len`: most tokens of one request, prompt and output together; None means no limit.
+
+    Raises `ConfigError` for values that contradict each other. The rules are those of vLLM 0.33.0.
+    """
+
+    max_num_batched_tokens: int = DEFAULT_MAX_NUM_BATCHED_TOKENS
+    max_num_seqs: int = DEFAULT_MAX_NUM_SEQS
+    long_prefill_token_threshold: int = 0
+    enable_chunked_prefill: bool = True
+    reserve_full_prompt: bool = True
+    policy: Policy = "fcfs"
+    max_model_len: int | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least("max_num_batched_tokens", self.max_num_batched_tokens, 1)
+        require_at_least("max_num_seqs", self.max_num_seqs, 1)
+        require_at_least("long_prefill_token_threshold", self.long_prefill_token_threshold, 0)
+        if self.max_num_batched_tokens < self.max_num_seqs:
+            raise ConfigError(
+                f"max_num_batched_tokens ({self.max_num_batched_tokens}) is below max_num_seqs ({self.max_num_seqs}): "
+                "not every running request could advance in a step; raise the budget or lower max_num_seqs"
+            )
+        if self.policy not in ("fcfs", "priority"):
+            raise ConfigError(f"policy is {self.policy!r}; it must be 'fcfs' or 'priority'")
+        if self.max_model_len is not None:
+            self._check_model_len(self.max_model_len)
+
+    def _check_model_len(self, max_model_len: int) -> None:
+        require_at_least("max_model_len", max_model_len, 1)
+        if not self.enable_chunked_prefill and self.max_num_batched_tokens < max_model_len:
+            raise ConfigError(
+                f"max_num_batched_tokens ({self.max_num_batched_tokens}) is below max_model_len ({max_model_len}) with "
+                "chunked prefill off: the longest prompt would never fit a step; raise the budget or turn chunking on"
+            )
+
+    @classmethod
+    def with_defaults(
+        cls, *, max_num_batched_tokens: int | None = None, max_num_seqs: int | None = None, **others: Any
+    ) -> "SchedulerConfig":
+        """A config whose missing one of the two limits follows the given one, so that only two given limits can clash."""
+        budget, seqs = max_num_batched_tokens, max_num_seqs
+        if budget is None:
+            budget = max(DEFAULT_MAX_NUM_BATCHED_TOKENS, seqs or 0)
+        if seqs is None:
+            seqs = max(1, min(DEFAULT_MAX_NUM_SEQS, budget))
+        return cls(max_num_batched_tokens=budget, max_num_seqs=seqs, **others)

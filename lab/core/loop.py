@@ -1,0 +1,112 @@
+"""The one step loop: a scheduler, an executor that computes its plans, and a clock.
+
+The engine puts a model behind `Executor`, a simulation a cost model; what is scheduled is the same.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from lab.core.errors import NoProgress
+from lab.core.request import FinishReason, Request
+from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.trace import RequestTimeline, StepRecord, Trace
+
+
+class Executor(Protocol):
+    def execute(self, plan: StepPlan, scheduler: Scheduler) -> Mapping[str, int]:
+        """Compute the plan, whose tokens the scheduler already counts as computed.
+
+        Returns the next token of each planned request that has no uncomputed token left.
+        """
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since some fixed moment."""
+        ...
+
+    def wait_until(self, moment: float) -> None:
+        """Return when `now() >= moment`."""
+        ...
+
+
+class WallClock:
+    """Real time, from 0 at the making of the clock."""
+
+    def __init__(self) -> None:
+        self._zero = time.perf_counter()
+
+    def now(self) -> float:
+        return time.perf_counter() - self._zero
+
+    def wait_until(self, moment: float) -> None:
+        time.sleep(max(0.0, moment - self.now()))
+
+
+class Loop:
+    """Steps a scheduler and an executor, and keeps the trace."""
+
+    def __init__(self, scheduler: Scheduler, executor: Executor, clock: Clock | None = None) -> None:
+        self.scheduler = scheduler
+        self.executor = executor
+        self.clock = clock or WallClock()
+        self.trace = Trace()
+
+    def submit(self, request: Request) -> None:
+        """Queue a request; its queueing time counts from `request.arrival`, in seconds of the clock."""
+        self.scheduler.submit(request)
+        self.trace.requests[request.request_id] = RequestTimeline(request.arrival, request.num_prompt_tokens)
+
+    def abort(self, request_id: str) -> bool:
+        """End a request now; False if it is unknown or already over."""
+        aborted = self.scheduler.abort(request_id)
+        if aborted:
+            self.trace.record_finish(request_id, self.clock.now(), FinishReason.ABORT)
+        return aborted
+
+    def step(self) -> StepRecord:
+        """One step. Raises `NoProgress`, with every request still in its place, if nothing could be planned."""
+        start = self.clock.now()
+        plan = self.scheduler.schedule()
+        if not plan.num_tokens and self.scheduler.waiting and not self.scheduler.running:
+            raise NoProgress(self._why_no_progress())
+        sampled = self.executor.execute(plan, self.scheduler)
+        end = self.clock.now()
+        finished = self.scheduler.update(plan, sampled)
+        record = StepRecord(
+            start,
+            end,
+            plan.num_tokens,
+            plan.preempted,
+            tuple(request.request_id for request in finished),
+            self.scheduler.pool.num_free,
+        )
+        self.trace.record_step(record, sampled)
+        for request in finished:
+            assert request.finish_reason is not None
+            self.trace.record_finish(request.request_id, end, request.finish_reason)
+        return record
+
+    def run(self, requests: Iterable[Request] = ()) -> Trace:
+        """Submit each request at its arrival and step until all are over. `requests` come in order of arrival."""
+        arrivals = iter(requests)
+        upcoming = next(arrivals, None)
+        while upcoming is not None or self.scheduler.has_unfinished:
+            if upcoming is not None and not self.scheduler.has_unfinished:
+                self.clock.wait_until(upcoming.arrival)
+            while upcoming is not None and upcoming.arrival <= self.clock.now():
+                self.submit(upcoming)
+                upcoming = next(arrivals, None)
+            self.step()
+        return self.trace
+
+    def _why_no_progress(self) -> str:
+        head = self.scheduler.waiting.head
+        reason = self.scheduler.waiting_reasons()[head.request_id]
+        return (
+            f"nothing can be planned: {len(self.scheduler.waiting)} waiting, none running, and request "
+            f"{head.request_id!r} at the head ({head.num_tokens} tokens, {self.scheduler.pool.num_free} free blocks) waits "
+            f"for {reason.value}; abort it or enlarge what it waits for"
+        )

@@ -1,0 +1,241 @@
+"""Who computes how many tokens in the next step: the rules of vLLM 0.33.0's V1 scheduler.
+
+There is no prefill and no decode here. A request has known tokens and computed tokens; a step feeds the difference, cut by
+the chunk cap and by what is left of the token budget. That running requests come before waiting ones is all it takes for
+decodes to come first. Text only: no prefix cache, no speculative decoding, no connectors.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from lab.core.block_pool import BlockPool
+from lab.core.config import CacheConfig, SchedulerConfig
+from lab.core.errors import RequestRejected
+from lab.core.request import FinishReason, Request, RequestState
+from lab.core.waiting_queue import QUEUES
+
+
+class WaitReason(Enum):
+    """Why a request was not admitted in the last step."""
+
+    MAX_SEQS = "max_seqs"  # max_num_seqs requests are running
+    BUDGET = "budget"  # no token of the step's budget is left for it
+    BLOCKS = "blocks"  # the KV blocks it needs are not free
+    POLICY = "policy"  # a step that preempted admits nobody
+    BEHIND_HEAD = "behind-head"  # it is not the head of the queue
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """New tokens to compute in one step, by request, in the order in which they were planned."""
+
+    num_tokens: Mapping[str, int]
+    preempted: tuple[str, ...] = ()
+
+    @property
+    def total_tokens(self) -> int:
+        return sum(self.num_tokens.values())
+
+
+class Scheduler:
+    """Owns the requests from submit to finish, and the block pool.
+
+    A step is `plan = schedule()`, then the model runs, then `update(plan, sampled)`. `abort` may be called between any two
+    of these.
+    """
+
+    def __init__(self, config: SchedulerConfig, cache: CacheConfig) -> None:
+        self.config = config
+        self.cache = cache
+        self.pool = BlockPool(cache)
+        self.requests: dict[str, Request] = {}
+        self.running: list[Request] = []
+        self.waiting = QUEUES[config.policy]()
+        self._head_waits_for: WaitReason | None = None
+
+    # -- requests in and out ------------------------------------------------------------------------------------------
+
+    def submit(self, request: Request) -> None:
+        """Queue a request. Raises `RequestRejected`, with nothing changed, if it is malformed or can never fit."""
+        self._check(request)
+        self.requests[request.request_id] = request
+        self.waiting.push(request)
+
+    def abort(self, request_id: str) -> bool:
+        """End a request now and free its blocks; False if it is unknown or already over."""
+        request = self.requests.get(request_id)
+        if request is None:
+            return False
+        self._finish(request, FinishReason.ABORT)
+        return True
+
+    @property
+    def has_unfinished(self) -> bool:
+        return bool(self.requests)
+
+    def waiting_reasons(self) -> dict[str, WaitReason]:
+        """One reason for each waiting request, as of the last step; what came since then is behind the head."""
+        head_reason = self._head_waits_for
+        if head_reason is None or not self.waiting:
+            return {}
+        reasons = dict.fromkeys((r.request_id for r in self.waiting), WaitReason.BEHIND_HEAD)
+        reasons[self.waiting.head.request_id] = head_reason
+        return reasons
+
+    def _check(self, request: Request) -> None:
+        name, prompt, pool = request.request_id, request.num_prompt_tokens, self.cache.num_tokens
+        if name in self.requests:
+            raise RequestRejected(f"request {name!r} is already here; give each request an id of its own")
+        if prompt == 0:
+            raise RequestRejected(f"request {name!r} has an empty prompt; it needs at least 1 token")
+        limit, total = self.config.max_model_len, prompt + request.sampling.max_tokens
+        if limit is not None and total > limit:
+            raise RequestRejected(
+                f"request {name!r}: {prompt} prompt tokens and max_tokens {request.sampling.max_tokens} make {total}, "
+                f"above the position limit of {limit}; shorten the prompt or lower max_tokens"
+            )
+        budget = self.config.max_num_batched_tokens
+        if not self.config.enable_chunked_prefill and prompt > budget:
+            raise RequestRejected(
+                f"request {name!r} has {prompt} prompt tokens and a step takes {budget} with chunked prefill off; "
+                "turn chunking on or raise max_num_batched_tokens"
+            )
+        if request.max_kv_tokens > pool:
+            raise RequestRejected(
+                f"request {name!r} can need {request.max_kv_tokens} KV slots ({prompt} prompt tokens, max_tokens "
+                f"{request.sampling.max_tokens}) and the whole pool has {pool}; shorten it or enlarge the pool"
+            )
+
+    # -- one step -----------------------------------------------------------------------------------------------------
+
+    def schedule(self) -> StepPlan:
+        """Plan one step: allocate its blocks, preempt where they run out, and count its tokens as computed."""
+        step = _Step(left=self.config.max_num_batched_tokens, cap=self._chunk_cap())
+        self._schedule_running(step)
+        self._head_waits_for = self._admit_waiting(step)
+        for request_id, n in step.plan.items():
+            self.requests[request_id].num_computed_tokens += n
+        return StepPlan(step.plan, tuple(step.preempted))
+
+    def _chunk_cap(self) -> int | None:
+        """Most tokens of one request in this step. A request that is alone has no cap."""
+        alone = len(self.running) + len(self.waiting) <= 1
+        return None if alone else self.config.long_prefill_token_threshold or None
+
+    def _schedule_running(self, step: "_Step") -> None:
+        for request in list(self.running):
+            if step.left == 0:
+                return
+            if request.state is not RequestState.RUNNING:  # preempted for one before it
+                continue
+            n = step.num_new_tokens(request)
+            if n > 0 and self._make_room(step, request, n):
+                self._plan(step, request, n)
+
+    def _make_room(self, step: "_Step", request: Request, n: int) -> bool:
+        """Preempt until `request` can hold `n` more tokens; False if it had to be preempted itself."""
+        while self.pool.num_missing(request.request_id, request.num_computed_tokens + n) > self.pool.num_free:
+            victim = self.waiting.victim(self.running)
+            self._preempt(step, victim)
+            if victim is request:
+                return False
+        return True
+
+    def _preempt(self, step: "_Step", victim: Request) -> None:
+        """Drop the victim's KV and put it back in the queue; its output so far is kept and recomputed as prompt."""
+        self.running.remove(victim)
+        self.pool.release(victim.request_id)
+        step.left += step.plan.pop(victim.request_id, 0)
+        step.preempted.append(victim.request_id)
+        victim.num_computed_tokens = 0
+        victim.num_preemptions += 1
+        victim.state = RequestState.PREEMPTED
+        self.waiting.push_preempted(victim)
+
+    def _admit_waiting(self, step: "_Step") -> WaitReason | None:
+        """Admit from the head of the queue while it fits; a blocked head blocks all behind it. Returns why it stopped."""
+        while self.waiting:
+            request = self.waiting.head
+            n = step.num_new_tokens(request)
+            reason = self._why_wait(step, request, n)
+            if reason is not None:
+                return reason
+            self.waiting.pop()
+            request.state = RequestState.RUNNING
+            self.running.append(request)
+            self._plan(step, request, n)
+        return None
+
+    def _why_wait(self, step: "_Step", request: Request, n: int) -> WaitReason | None:
+        if step.preempted:
+            return WaitReason.POLICY
+        if len(self.running) >= self.config.max_num_seqs:
+            return WaitReason.MAX_SEQS
+        if n == 0 or (not self.config.enable_chunked_prefill and n < step.capped(request)):
+            return WaitReason.BUDGET
+        num_tokens = request.num_tokens if self.config.reserve_full_prompt else request.num_computed_tokens + n
+        watermark = self.cache.watermark_blocks if self.running else 0
+        if self.pool.num_missing(request.request_id, num_tokens) + watermark > self.pool.num_free:
+            return WaitReason.BLOCKS
+        return None
+
+    def _plan(self, step: "_Step", request: Request, n: int) -> None:
+        self.pool.grow(request.request_id, request.num_computed_tokens + n)
+        step.plan[request.request_id] = n
+        step.left -= n
+
+    # -- after the model ----------------------------------------------------------------------------------------------
+
+    def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
+        """Append the sampled token of each planned request whose known tokens are all computed; return those now over."""
+        finished = []
+        for request in self._caught_up(plan):
+            token = sampled[request.request_id]
+            request.output_token_ids.append(token)
+            reason = self._finish_reason(request, token)
+            if reason is not None:
+                self._finish(request, reason)
+                finished.append(request)
+        return finished
+
+    def _caught_up(self, plan: StepPlan) -> Iterable[Request]:
+        for request_id in plan.num_tokens:
+            request = self.requests.get(request_id)  # gone if it was aborted while the model ran
+            if request is not None and request.num_uncomputed_tokens == 0:
+                yield request
+
+    def _finish_reason(self, request: Request, token: int) -> FinishReason | None:
+        if token in request.sampling.stop_token_ids:
+            return FinishReason.STOP
+        if len(request.output_token_ids) >= request.sampling.max_tokens:
+            return FinishReason.LENGTH
+        return None
+
+    def _finish(self, request: Request, reason: FinishReason) -> None:
+        if request.state is RequestState.RUNNING:
+            self.running.remove(request)
+            self.pool.release(request.request_id)
+        else:
+            self.waiting.remove(request)
+        del self.requests[request.request_id]
+        request.state = RequestState.FINISHED
+        request.finish_reason = reason
+
+
+@dataclass
+class _Step:
+    """A plan in the making."""
+
+    left: int
+    cap: int | None
+    plan: dict[str, int] = field(default_factory=dict)
+    preempted: list[str] = field(default_factory=list)
+
+    def capped(self, request: Request) -> int:
+        """Tokens that the request wants in this step, before the budget."""
+        n = request.num_uncomputed_tokens
+        return n if self.cap is None else min(n, self.cap)
+
+    def num_new_tokens(self, request: Request) -> int:
+        return min(self.capped(request), self.left)

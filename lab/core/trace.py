@@ -1,0 +1,80 @@
+"""What happened: one record per step, one timeline per request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.core.request import FinishReason
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One step. Times are in seconds of the run's clock; `free_blocks` is counted after the step."""
+
+    start: float
+    end: float
+    num_tokens: Mapping[str, int]
+    preempted: tuple[str, ...]
+    finished: tuple[str, ...]
+    free_blocks: int
+
+
+@dataclass
+class RequestTimeline:
+    """One request, in seconds of the run's clock: when it came, first ran, got each of its tokens and ended."""
+
+    arrival: float
+    num_prompt_tokens: int
+    first_scheduled: float | None = None
+    token_times: list[float] = field(default_factory=list)
+    finished: float | None = None
+    finish_reason: FinishReason | None = None
+    num_preemptions: int = 0
+    num_computed_tokens: int = 0  # over all steps: above what was useful if anything was recomputed
+
+
+@dataclass
+class Trace:
+    """All steps and requests of one run."""
+
+    steps: list[StepRecord] = field(default_factory=list)
+    requests: dict[str, RequestTimeline] = field(default_factory=dict)
+
+    def record_step(self, step: StepRecord, sampled: Mapping[str, int]) -> None:
+        """Append a step and note on the timelines what it did for each request."""
+        self.steps.append(step)
+        for request_id in step.preempted:
+            self.requests[request_id].num_preemptions += 1
+        for request_id, n in step.num_tokens.items():
+            timeline = self.requests[request_id]
+            timeline.num_computed_tokens += n
+            if timeline.first_scheduled is None:
+                timeline.first_scheduled = step.start
+        for request_id in sampled:
+            self.requests[request_id].token_times.append(step.end)
+
+    def record_finish(self, request_id: str, time: float, reason: FinishReason) -> None:
+        timeline = self.requests[request_id]
+        timeline.finished, timeline.finish_reason = time, reason
+
+    def to_perfetto(self) -> dict[str, Any]:
+        """The run in Chrome's trace event format, a track per request; times in microseconds. Opens in ui.perfetto.dev."""
+        tracks = {request_id: track for track, request_id in enumerate(self.requests, start=1)}
+        names: list[dict[str, Any]] = [
+            {"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": request_id}}
+            for request_id, track in tracks.items()
+        ]
+        slices = [
+            {
+                "ph": "X",
+                "name": f"{n} token" + "s" * (n != 1),
+                "pid": 1,
+                "tid": tracks[request_id],
+                "ts": step.start * 1e6,
+                "dur": (step.end - step.start) * 1e6,
+                "args": {"step": index, "num_tokens": n, "free_blocks": step.free_blocks},
+            }
+            for index, step in enumerate(self.steps)
+            for request_id, n in step.num_tokens.items()
+        ]
+        return {"traceEvents": names + slices, "displayTimeUnit": "ms"}
