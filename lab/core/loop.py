@@ -72,7 +72,11 @@ class Loop:
         plan = self.scheduler.schedule()
         if not plan.num_tokens and self.scheduler.waiting and not self.scheduler.running:
             raise NoProgress(self._why_no_progress())
-        sampled = self.executor.execute(plan, self.scheduler)
+        try:
+            sampled = self.executor.execute(plan, self.scheduler) if plan.num_tokens else {}
+        except BaseException:  # out of memory, or the user's Ctrl-C: no request is harmed, the step can be tried again
+            self.scheduler.retract(plan)
+            raise
         end = self.clock.now()
         finished = self.scheduler.update(plan, sampled)
         record = StepRecord(

@@ -41,6 +41,8 @@ class SamplingParams:
             raise RequestRejected(f"temperature is {self.temperature}; it must be 0 (greedy) or a positive number")
         if not 0.0 < self.top_p <= 1.0:
             raise RequestRejected(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        if not 0 <= self.seed < 2**32:
+            raise RequestRejected(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
 
 
 @dataclass(eq=False)

@@ -199,6 +199,11 @@ class Scheduler:
                 finished.append(request)
         return finished
 
+    def retract(self, plan: StepPlan) -> None:
+        """The model did not run the plan: its tokens are not computed after all, and the next step plans them again."""
+        for request_id, n in plan.num_tokens.items():
+            self.requests[request_id].num_computed_tokens -= n
+
     def _caught_up(self, plan: StepPlan) -> Iterable[Request]:
         for request_id in plan.num_tokens:
             request = self.requests.get(request_id)  # gone if it was aborted while the model ran

@@ -82,6 +82,32 @@ def test_no_progress_is_an_error_that_names_the_head_and_loses_nothing():
     assert len(loop.trace.requests["next"].token_times) == 2
 
 
+def test_a_step_that_fails_can_be_tried_again():
+    loop = make_loop(budget=4)
+    execute, failures = loop.executor.execute, iter([False, True, False, True, True])
+
+    def sometimes_interrupted(plan, scheduler):
+        if next(failures, False):
+            raise KeyboardInterrupt
+        return execute(plan, scheduler)
+
+    loop.executor.execute = sometimes_interrupted
+    loop.submit(Request("a", range(9), SamplingParams(3)))
+    steps = []
+    while loop.scheduler.has_unfinished:
+        try:
+            steps.append(dict(loop.step().num_tokens))
+        except KeyboardInterrupt:
+            continue
+    assert steps == [{"a": 4}, {"a": 4}, {"a": 1}, {"a": 1}, {"a": 1}] and loop.scheduler.pool.num_used == 0
+
+
+def test_a_step_with_nothing_to_do_runs_no_model():
+    loop = make_loop()
+    loop.executor = None
+    assert loop.step().num_tokens == {}
+
+
 def test_the_perfetto_export_is_json_with_a_slice_per_request_and_step():
     trace = make_loop().run([Request("a", range(13), SamplingParams(2))])
     events = json.loads(json.dumps(trace.to_perfetto()))["traceEvents"]

@@ -1,0 +1,142 @@
+"""Text or tokens in, text and tokens out: a model behind the loop."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from lab.core import (
+    CacheConfig,
+    ConfigError,
+    FinishReason,
+    Loop,
+    Request,
+    RequestRejected,
+    SamplingParams,
+    Scheduler,
+    SchedulerConfig,
+    StepRecord,
+)
+from lab.engine.executor import TorchExecutor
+from lab.model.attention import select_backend
+from lab.model.kv_store import KVStore
+from lab.model.weights import LoadedModel
+
+DEFAULT_KV_CACHE_BYTES = 512 * 2**20
+
+Prompt = str | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What became of one prompt. `text` is None if the model has no tokenizer."""
+
+    request_id: str
+    token_ids: list[int]
+    text: str | None
+    finish_reason: FinishReason
+
+
+class Engine:
+    """Serves requests with one model on one device.
+
+    `generate` runs a list of prompts to their end; `stream` yields one prompt's tokens as they come, beside whatever else
+    the engine serves; `abort` ends a request between two steps. `limits` are those of `SchedulerConfig.with_defaults`.
+    The KV cache takes `kv_cache_memory_bytes`, in blocks of `block_size` tokens.
+    """
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        *,
+        kv_cache_memory_bytes: int = DEFAULT_KV_CACHE_BYTES,
+        block_size: int = 16,
+        attention: str | None = None,
+        **limits,
+    ) -> None:
+        decoder = model.decoder
+        limits.setdefault("max_model_len", decoder.config.max_position_embeddings)
+        config = SchedulerConfig.with_defaults(**limits)
+        block_bytes = block_size * KVStore.bytes_per_token(decoder.config, decoder.dtype)
+        if kv_cache_memory_bytes < block_bytes:
+            raise ConfigError(
+                f"kv_cache_memory_bytes is {kv_cache_memory_bytes} and one block of {block_size} tokens takes {block_bytes}"
+            )
+        cache = CacheConfig(kv_cache_memory_bytes // block_bytes, block_size)
+        store = KVStore(decoder.config, cache.num_blocks, block_size, dtype=decoder.dtype, device=decoder.device)
+        self.attention = select_backend(attention, decoder.config, decoder.device, decoder.dtype, block_size)
+        self.model = model
+        self.loop = Loop(Scheduler(config, cache), TorchExecutor(decoder, store, self.attention.backend))
+        self._ids = count()
+
+    # -- the three calls ----------------------------------------------------------------------------------------------
+
+    def generate(self, prompts: Sequence[Prompt], sampling: SamplingParams | None = None) -> list[Completion]:
+        """Run the prompts together to their end. If one is refused, none is run."""
+        requests: list[Request] = []
+        try:
+            for prompt in prompts:
+                requests.append(self.submit(prompt, sampling))
+            while any(request.finish_reason is None for request in requests):
+                self.step()
+        finally:  # refused, interrupted or out of memory: leave nothing of this call behind
+            for request in requests:
+                self.abort(request.request_id)
+        return [self._completion(request) for request in requests]
+
+    def stream(self, prompt: Prompt, sampling: SamplingParams | None = None, request_id: str | None = None) -> Iterator[int]:
+        """The tokens of one prompt as they are sampled. Closing the iterator aborts the request."""
+        request = self.submit(prompt, sampling, request_id)  # now, not at the first next(): errors come from this call
+        return self._stream(request)
+
+    def abort(self, request_id: str) -> bool:
+        """End a request now and free its blocks; False if it is unknown or already over."""
+        return self.loop.abort(request_id)
+
+    # -- their parts --------------------------------------------------------------------------------------------------
+
+    def submit(self, prompt: Prompt, sampling: SamplingParams | None = None, request_id: str | None = None) -> Request:
+        """Queue a prompt. Raises `RequestRejected`, with nothing changed, for one that can't be served."""
+        if request_id is None:
+            request_id = f"request-{next(self._ids)}"
+        sampling = sampling or SamplingParams()
+        sampling = replace(sampling, stop_token_ids=sampling.stop_token_ids | self.model.decoder.config.eos_token_ids)
+        request = Request(request_id, self._token_ids(prompt), sampling, arrival=self.loop.clock.now())
+        self.loop.submit(request)
+        return request
+
+    def step(self) -> StepRecord:
+        return self.loop.step()
+
+    def decode(self, token_ids: Sequence[int]) -> str | None:
+        """The text of the tokens; None if the model has no tokenizer."""
+        tokenizer = self.model.tokenizer
+        return None if tokenizer is None else tokenizer.decode(token_ids, skip_special_tokens=True)
+
+    def _stream(self, request: Request) -> Iterator[int]:
+        sent = 0
+        try:
+            while True:
+                while sent == len(request.output_token_ids) and request.finish_reason is None:
+                    self.step()
+                if sent == len(request.output_token_ids):
+                    return
+                yield request.output_token_ids[sent]
+                sent += 1
+        finally:
+            self.abort(request.request_id)
+
+    def _token_ids(self, prompt: Prompt) -> list[int]:
+        if isinstance(prompt, str):
+            if self.model.tokenizer is None:
+                raise RequestRejected(f"the model {self.model.name!r} has no tokenizer; give token ids in place of text")
+            return list(self.model.tokenizer.encode(prompt))
+        vocab_size = self.model.decoder.config.vocab_size
+        for token in prompt:
+            if not 0 <= token < vocab_size:
+                raise RequestRejected(f"token id {token} is outside the vocabulary; it has ids 0 to {vocab_size - 1}")
+        return list(prompt)
+
+    def _completion(self, request: Request) -> Completion:
+        assert request.finish_reason is not None
+        ids = request.output_token_ids
+        return Completion(request.request_id, ids, self.decode(ids), request.finish_reason)

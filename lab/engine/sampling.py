@@ -1,0 +1,33 @@
+"""From logits to the next token."""
+
+import torch
+from torch import Tensor
+
+from lab.core import Request
+
+
+def sample(logits: Tensor, request: Request) -> int:
+    """The next token of a request from its `[vocab]` logits.
+
+    Greedy at temperature 0. Otherwise the draw depends on the logits, on the request's seed and on how many tokens it has,
+    and on nothing else: not on the batch, not on a preemption. It is made on the CPU in float64, so a seed means the same
+    on every device.
+    """
+    sampling = request.sampling
+    if sampling.temperature == 0:
+        return int(logits.argmax())
+    logits = logits.detach().cpu().double()
+    probabilities = top_p(torch.softmax((logits - logits.max()) / sampling.temperature, dim=-1), sampling.top_p)
+    generator = torch.Generator().manual_seed(sampling.seed * 1_000_003 + len(request.output_token_ids))
+    return int(torch.multinomial(probabilities, 1, generator=generator))
+
+
+def top_p(probabilities: Tensor, p: float) -> Tensor:
+    """`[vocab]` probabilities with all but the smallest set of top ones that reaches p put to 0 (nucleus sampling,
+    arXiv 1904.09751). The most likely token always stays; the result is not normalised."""
+    if p == 1.0:
+        return probabilities
+    ordered, index = probabilities.sort(descending=True)
+    outside = ordered.cumsum(-1) - ordered >= p  # the tokens before it reach p already
+    outside[0] = False
+    return probabilities.scatter(-1, index[outside], 0.0)
