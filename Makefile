@@ -1,0 +1,59 @@
+# `make book` and `make test` are all a reader needs; `make help` lists the rest.
+
+PYTHON ?= $(or $(shell command -v python3.11),python3)
+PY     := .venv/bin/python
+PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
+
+# `make TORCH=cpu book` takes the small CPU build of torch instead of PyPI's CUDA build.
+ifeq ($(TORCH),cpu)
+export PIP_EXTRA_INDEX_URL := https://download.pytorch.org/whl/cpu
+endif
+
+NBVAL := --nbval --nbval-current-env --nbval-sanitize-with=tests/book/nbval.cfg \
+         --nbval-cell-timeout=300 --nbval-kernel-startup-timeout=120
+
+.PHONY: help book test lint sync lab bench lock clean
+.DEFAULT_GOAL := help
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+book: .venv/ready ## build both languages into _build/html and print the page to open
+	@$(PY) -m tools.sync --check
+	@$(PY) -m tools.build_book
+
+test: .venv/ready lint ## run every test, the notebooks' outputs included
+	@$(PY) -m pytest -n 2 --dist loadscope $(NBVAL) tests chapters $(ARGS)
+
+lint: .venv/ready ## ruff and mypy
+	@$(PY) -m ruff check lab tools tests
+	@$(PY) -m mypy
+
+sync: .venv/ready ## write chapters/zh and chapters/en from chapters/src, running the notebooks that changed
+	@$(PY) -m tools.sync
+
+lab: .venv/jupyterlab ## open the notebooks in JupyterLab
+	@$(PY) -m jupyterlab chapters
+
+bench: .venv/ready ## time the engine beside its peers (installs them apart, takes up to 40 minutes)
+	@test -d .venv-bench || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@.venv-bench/bin/python -m bench $(ARGS)
+
+lock: ## resolve requirements.in anew into requirements.txt
+	@sh tools/lock.sh $(PYTHON)
+
+clean: ## remove what was built and installed
+	rm -rf .venv .venv-bench _build *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache
+
+.venv/ready: requirements.txt requirements-nodeps.txt pyproject.toml
+	@echo "Setting up .venv (the first time this takes a few minutes)"
+	@test -x $(PY) || $(PYTHON) -m venv .venv
+	@$(PIP) -r requirements.txt
+	@$(PIP) --no-deps -r requirements-nodeps.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/jupyterlab: .venv/ready requirements-jupyterlab.txt
+	@$(PIP) -r requirements-jupyterlab.txt -c requirements.txt
+	@touch $@
