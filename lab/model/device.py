@@ -1,15 +1,17 @@
 """The device: which one, what it can do, its memory and its clock. The one module of lab that may touch `torch.cuda`.
 
-On a CPU build of PyTorch `torch.cuda.synchronize()` and `torch.cuda.Event()` raise while `torch.cuda.memory_allocated()`
-quietly answers 0, so everything else in lab asks here; `tests/model/test_device.py` holds that. On the CPU nothing below
+On a CPU build of PyTorch `torch.cuda.synchronize()` and `torch.cuda.Event()` raise while `memory_allocated()` quietly
+answers 0, so everything else in lab asks here; `tests/model/test_device.py` holds that. On the CPU nothing below
 touches `torch.cuda` beyond `is_available()`, and what the CPU has no figure for is None, never 0.
 """
 
 import os
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -53,7 +55,7 @@ def capability(device: torch.device) -> tuple[int, int] | None:
 
 
 def supported_dtypes(device: torch.device) -> tuple[str, ...]:
-    """The dtypes the device computes in. Emulated ones do not count: `torch.cuda.is_bf16_supported()` says yes on a T4."""
+    """The dtypes the device computes in. Emulated ones do not count: PyTorch's is_bf16_supported() says yes on a T4."""
     has = capability(device)
     return tuple(name for name in DTYPES if name != "bfloat16" or has is None or has >= BFLOAT16_CAPABILITY)
 
@@ -139,7 +141,7 @@ def _system_memory(pages: str) -> int | None:
 
 @dataclass(frozen=True)
 class AllocatorStats:
-    """Bytes in PyTorch's CUDA allocator: allocated <= reserved <= device_used, three numbers people call "GPU memory"."""
+    """Bytes in PyTorch's CUDA allocator: allocated <= reserved <= device_used, three numbers called "GPU memory"."""
 
     allocated: int  # in tensors alive now
     peak_allocated: int  # most since the last reset_peak_memory
@@ -189,10 +191,10 @@ class Timer:
     `synchronize(device)` first, once per sample, not once per operation, which would forbid the overlap being timed.
     """
 
-    def __init__(self, device: torch.device, cpu_clock_ns=time.perf_counter_ns) -> None:
+    def __init__(self, device: torch.device, cpu_clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self._device = device
         self._now = cpu_clock_ns
-        self._marks: list = [None, None]
+        self._marks: list[Any] = [None, None]
 
     def start(self) -> None:
         self._marks = [self._mark(), None]
@@ -205,14 +207,14 @@ class Timer:
         if begin is None or end is None:
             raise DeviceError("the timer was read before start() and stop(); call both, then elapsed_ms()")
         if self._device.type != "cuda":
-            return (end - begin) / 1e6
+            return float(end - begin) / 1e6
         if not end.query():
             raise DeviceError("the timer was read before the device was done; call synchronize(device) first")
-        return begin.elapsed_time(end)
+        return float(begin.elapsed_time(end))
 
-    def _mark(self):
+    def _mark(self) -> Any:  # a CUDA event, or nanoseconds
         if self._device.type != "cuda":
             return self._now()
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(torch.cuda.current_stream(self._device))
         return event
