@@ -1,0 +1,51 @@
+"""Where and when a number was measured. A number without this is not a measurement anyone can compare with."""
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+import lab
+from lab.model import device as dev
+
+
+def environment(device: torch.device) -> dict[str, str | int | None]:
+    """Provenance of a record, as JSON values; `capability`, `cuda` and `commit` are None where there is none."""
+    capability = dev.capability(device)
+    return {
+        "device": dev.device_name(device),
+        "capability": f"{capability[0]}.{capability[1]}" if capability else None,
+        "memory_bytes": dev.total_memory(device),
+        "cpu": dev.cpu_name(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "os": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": dev.cuda_version(device),
+        "lab": lab.__version__,
+        "commit": commit(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def commit(folder: Path = Path(__file__).parent) -> str | None:
+    """Hash of the commit that `folder` is checked out at, with "+changes" if tracked files differ from it.
+
+    None outside git, and where git knows nothing of the folder: lab installed inside somebody else's repository.
+    """
+    head = _git(folder, "log", "-1", "--format=%H", "--", ".") and _git(folder, "rev-parse", "HEAD")
+    if not head:
+        return None
+    return head + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _git(folder: Path, *args: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *args], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
