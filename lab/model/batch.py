@@ -1,0 +1,147 @@
+"""A ragged batch: the new tokens of any mix of sequences, end to end, with no padding.
+
+The model has no word for prefill, chunk or decode: a segment of 512 tokens at start 1024 and one of 1 token at start 80
+are the same thing to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+
+import torch
+from torch import Tensor
+
+from lab.core.errors import LabError
+from lab.model.kv_store import BlockIndex, block_index
+
+
+class BatchError(LabError, ValueError):
+    """A segment that does not fit its block table."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One request's share of a step."""
+
+    token_ids: Sequence[int]  # the tokens to feed, at least one
+    start: int  # index of the first of them in its sequence = KV length before this step
+    block_table: Sequence[int]  # KV blocks of the sequence, in order; covers start + len(token_ids) tokens
+    sample: bool  # are logits wanted for the last row?
+
+
+@dataclass(frozen=True)
+class Batch:
+    """T rows of N segments. What backends need besides is made at first use, once per step and not once per layer."""
+
+    token_ids: Tensor  # int64 [T]
+    positions: Tensor  # int64 [T], index in its own sequence
+    slots: Tensor  # int64 [T], where the row's KV goes: block * block_size + offset
+    query_lens: tuple[int, ...]  # [N], rows of each segment
+    context_lens: tuple[int, ...]  # [N], KV length after this step, the new tokens included
+    block_tables: tuple[tuple[int, ...], ...]  # [N], just the blocks that hold context_lens tokens
+    logit_rows: Tensor  # int64 [S], rows of hidden whose logits are wanted
+
+    @classmethod
+    def build(
+        cls, segments: Sequence[Segment], block_size: int, device: torch.device, num_blocks: int | None = None
+    ) -> "Batch":
+        """Check the segments on the host (on a GPU a bad slot would end the process) and lay them end to end.
+
+        Raises BatchError for an empty segment, a negative start, a block table that is too short or, if `num_blocks` is
+        given, a block that is not among them.
+        """
+        if not segments:
+            raise BatchError("a batch needs at least one segment; it has 0")
+        for segment in segments:
+            _check(segment, block_size, num_blocks)
+        query_lens = tuple(len(segment.token_ids) for segment in segments)
+        starts = [segment.start for segment in segments]
+        context_lens = tuple(start + n for start, n in zip(starts, query_lens))
+        tables = tuple(tuple(s.block_table[: -(-length // block_size)]) for s, length in zip(segments, context_lens))
+        ends = list(accumulate(query_lens))
+        token_ids = list(chain.from_iterable(segment.token_ids for segment in segments))
+        logit_rows = [end - 1 for end, segment in zip(ends, segments) if segment.sample]
+        total = ends[-1]
+
+        # Row r belongs to segment owner[r] and is its token number r - (rows before it).
+        owner = torch.repeat_interleave(torch.tensor(query_lens), output_size=total)
+        first_rows = [end - n for end, n in zip(ends, query_lens)]
+        shift = torch.tensor([start - row for start, row in zip(starts, first_rows)])
+        positions = torch.arange(total) + shift[owner]
+        blocks = _padded(tables, torch.int64)[owner, positions // block_size]
+        return cls(
+            token_ids=torch.tensor(token_ids, dtype=torch.int64).to(device),
+            positions=positions.to(device),
+            slots=(blocks * block_size + positions % block_size).to(device),
+            query_lens=query_lens,
+            context_lens=context_lens,
+            block_tables=tables,
+            logit_rows=torch.tensor(logit_rows, dtype=torch.int64).to(device),
+        )
+
+    @property
+    def device(self) -> torch.device:
+        return self.slots.device
+
+    @cached_property
+    def rows(self) -> tuple[slice, ...]:
+        """[N], the rows of each segment."""
+        return tuple(slice(end - n, end) for end, n in zip(accumulate(self.query_lens), self.query_lens))
+
+    @cached_property
+    def kv_blocks(self) -> tuple[BlockIndex, ...]:
+        """[N], what `KVStore.select` takes."""
+        return tuple(block_index(table, self.device) for table in self.block_tables)
+
+    def causal_mask(self, i: int) -> Tensor:
+        """bool `[query_lens[i], context_lens[i]]`, True where a row of segment i may see a column."""
+        if i not in self._masks:
+            self._masks[i] = causal_lower_right_mask(self.query_lens[i], self.context_lens[i], self.device)
+        return self._masks[i]
+
+    @cached_property
+    def _masks(self) -> dict[int, Tensor]:
+        return {}
+
+    @cached_property
+    def cu_query_lens(self) -> Tensor:
+        """int32 [N + 1], the row where each segment begins, and T."""
+        return torch.tensor([0, *accumulate(self.query_lens)], dtype=torch.int32).to(self.device)
+
+    @cached_property
+    def kv_lens(self) -> Tensor:
+        """int32 [N], `context_lens` on the device."""
+        return torch.tensor(self.context_lens, dtype=torch.int32).to(self.device)
+
+    @cached_property
+    def block_table(self) -> Tensor:
+        """int32 [N, most blocks], `block_tables` on the device, padded with block 0."""
+        return _padded(self.block_tables, torch.int32).to(self.device)
+
+
+def causal_lower_right_mask(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
+    """bool `[num_queries, num_keys]`: the last query sees all keys, the one before it all but the last, and so on.
+
+    Aligned to the lower right corner since the queries are the last `num_queries` of the keys' positions.
+    """
+    return torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril_(num_keys - num_queries)
+
+
+def _check(segment: Segment, block_size: int, num_blocks: int | None) -> None:
+    n, start, table = len(segment.token_ids), segment.start, segment.block_table
+    if n < 1 or start < 0:
+        raise BatchError(f"a segment has {n} tokens at start {start}; it needs 1 token and start 0 at least")
+    if len(table) * block_size < start + n:
+        raise BatchError(
+            f"a segment ends at token {start + n} and its {len(table)} blocks of {block_size} hold "
+            f"{len(table) * block_size}; allocate {-(-(start + n) // block_size)} blocks first"
+        )
+    if min(table) < 0 or (num_blocks is not None and max(table) >= num_blocks):
+        limit = "" if num_blocks is None else f" to {num_blocks - 1}"
+        raise BatchError(f"a block table names blocks {min(table)} to {max(table)}; blocks go from 0{limit}")
+
+
+def _padded(tables: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
+    width = max(map(len, tables))
+    return torch.tensor([[*table, *[0] * (width - len(table))] for table in tables], dtype=dtype)
