@@ -1,0 +1,1 @@
+"""What the reader sees: one style for every figure, in both languages."""

@@ -1,0 +1,1 @@
+"""What builds the book: one bilingual source per chapter -> two notebooks -> two sites."""

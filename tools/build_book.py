@@ -1,0 +1,89 @@
+"""Build both languages into _build/html: `python -m tools.build_book`, or `make book`.
+
+Two Jupyter Book runs over chapters/zh and chapters/en, with one _config.yml and one _toc.yml, and a root page that
+picks the language. Any warning fails the build.
+"""
+
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+
+from tools.settings import LANGUAGES, ROOT, Address, load_config
+
+BUILD = ROOT / "_build"
+
+
+def language_config(config: dict[str, Any], lang: str) -> dict[str, Any]:
+    """Jupyter Book's configuration for one language: the common one, and what `languages` says of this one."""
+    site, own = Address.from_config(config).site, config["languages"][lang]
+    text = yaml.safe_dump({key: value for key, value in config.items() if key != "languages"})
+    merged = yaml.safe_load(text.replace("ROOT", str(ROOT)))
+    merged["title"] = own["title"]
+    merged["repository"]["path_to_book"] = f"chapters/{lang}"
+    merged["html"]["baseurl"] = f"{site}{lang}/"
+    sphinx = merged["sphinx"]["config"]
+    for key, value in own["sphinx"].items():
+        sphinx[key] = {**sphinx.get(key, {}), **value} if isinstance(value, dict) else value
+    sphinx["language"] = own["language"]
+    other = LANGUAGES[1 - LANGUAGES.index(lang)]
+    codes = {name: config["languages"][name]["language"].replace("_", "-") for name in LANGUAGES}
+    sphinx["html_context"] |= {
+        "book_site": site,
+        "book_codes": codes,
+        "other_language": {"name": other, "code": codes[other], "label": own["switch"]},
+    }
+    return merged
+
+
+def vendor_mathjax() -> None:
+    """Put MathJax where html_static_path finds it, so that no page asks another host for it."""
+    source, target = Path(str(files("mathjax"))) / "static/mathjax/es5", BUILD / "vendor/mathjax"
+    if target.exists():
+        return
+    for folder in ("a11y", "input", "output/chtml", "sre", "ui"):
+        shutil.copytree(source / folder, target / folder)
+    shutil.copy(source / "tex-chtml.js", target)
+
+
+def start(config: dict[str, Any], lang: str) -> tuple[subprocess.Popen[str], Path]:
+    work = BUILD / "work" / lang
+    work.mkdir(parents=True, exist_ok=True)
+    config_file = work / "_config.yml"
+    config_file.write_text(yaml.safe_dump(language_config(config, lang), allow_unicode=True), encoding="utf-8")
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(ROOT / "chapters" / lang), "--all", "-q"]
+    command += ["--config", str(config_file), "--toc", str(ROOT / "_toc.yml"), "--path-output", str(work)]
+    command += ["-W", "-n", "--keep-going"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    return process, work / "_build" / "html"
+
+
+def main() -> int:
+    config = load_config()
+    vendor_mathjax()
+    runs = {lang: start(config, lang) for lang in LANGUAGES}
+    output = {lang: process.communicate()[0] for lang, (process, _) in runs.items()}
+    failed = [lang for lang, (process, _) in runs.items() if process.returncode]
+    for lang in failed:
+        print(output[lang], f"building the {lang} site failed (above)", sep="\n", file=sys.stderr)
+    if failed:
+        return 1
+    html = BUILD / "html"
+    shutil.rmtree(html, ignore_errors=True)
+    for lang, (_, built) in runs.items():
+        shutil.copytree(built, html / lang, ignore=shutil.ignore_patterns("*.map", ".buildinfo", ".doctrees"))
+    page = Template((ROOT / "_assets/index.html").read_text(encoding="utf-8"))
+    titles = {lang: config["languages"][lang]["title"] for lang in LANGUAGES}
+    (html / "index.html").write_text(page.substitute(titles), encoding="utf-8")
+    (html / ".nojekyll").touch()  # GitHub Pages would leave out folders that start with an underscore
+    print(f"open {html / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
