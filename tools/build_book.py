@@ -56,9 +56,9 @@ def start(config: dict[str, Any], lang: str) -> tuple[subprocess.Popen[str], Pat
     work.mkdir(parents=True, exist_ok=True)
     config_file = work / "_config.yml"
     config_file.write_text(yaml.safe_dump(language_config(config, lang), allow_unicode=True), encoding="utf-8")
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(ROOT / "chapters" / lang), "--all", "-q"]
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(ROOT / "chapters" / lang)]
     command += ["--config", str(config_file), "--toc", str(ROOT / "_toc.yml"), "--path-output", str(work)]
-    command += ["-W", "-n", "--keep-going"]
+    command += ["--all", "-W", "-n", "--keep-going", "-q"]  # --all: static files and the menu would go stale without
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
     return process, work / "_build" / "html"
 
