@@ -130,13 +130,17 @@ class Engine:
             if self.model.tokenizer is None:
                 raise RequestRejected(f"the model {self.model.name!r} has no tokenizer; give token ids in place of text")
             return list(self.model.tokenizer.encode(prompt))
-        vocab_size = self.model.decoder.config.vocab_size
-        for token in prompt:
-            if not 0 <= token < vocab_size:
-                raise RequestRejected(f"token id {token} is outside the vocabulary; it has ids 0 to {vocab_size - 1}")
+        check_token_ids(prompt, self.model.decoder.config.vocab_size)
         return list(prompt)
 
     def _completion(self, request: Request) -> Completion:
         assert request.finish_reason is not None
         ids = request.output_token_ids
         return Completion(request.request_id, ids, self.decode(ids), request.finish_reason)
+
+
+def check_token_ids(token_ids: Sequence[int], vocab_size: int) -> None:
+    """Raise `RequestRejected` unless all ids are in the vocabulary: on a GPU one that isn't would end the process."""
+    for token in token_ids:
+        if not 0 <= token < vocab_size:
+            raise RequestRejected(f"token id {token} is outside the vocabulary; it has ids 0 to {vocab_size - 1}")

@@ -45,7 +45,7 @@ class TorchExecutor:
 
     def build_batch(self, plan: StepPlan, scheduler: Scheduler) -> Batch:
         segments = [self.segment(request_id, n, scheduler) for request_id, n in plan.num_tokens.items()]
-        return Batch.build(segments, self.store.block_size, self.decoder.device)
+        return Batch.build(segments, self.store.block_size, self.decoder.device, self.store.num_blocks)
 
     def segment(self, request_id: str, num_tokens: int, scheduler: Scheduler) -> Segment:
         """The request's share of the step. The scheduler counts it as computed already: it ends where that count stands."""

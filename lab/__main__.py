@@ -1,0 +1,4 @@
+from lab.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

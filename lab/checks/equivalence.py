@@ -1,0 +1,222 @@
+"""Is a prompt computed in chunks the same as in one pass? KV cache and logits of every position, memory and time.
+
+Two tests, beside each other. Against the same model in higher precision: chunking may change how results are rounded, it
+must not make them less accurate, so error(chunked) <= 2 * error(whole) + floor. Against the whole pass itself: an absolute
+bound on the difference. A rounding difference passes both, a bug of `lab.checks.faults` fails them.
+"""
+
+import random
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from lab.checks.prefill import Prefill
+from lab.core.config import require_at_least
+from lab.engine.engine import check_token_ids
+from lab.engine.executor import TorchExecutor
+from lab.measure.memory import PeakMemory
+from lab.measure.timing import Timing, measure_interleaved
+from lab.model.attention import AttentionBackend, select_backend
+from lab.model.decoder import Decoder
+from lab.model.kv_store import KVStore
+
+HIGHER_PRECISION = {torch.float32: torch.float64, torch.bfloat16: torch.float32, torch.float16: torch.float32}
+ABSOLUTE_BOUND = 512.0  # in units of eps * scale
+FLOOR = 4.0
+ROWS_AT_ONCE = 256  # logits of all positions are compared in slices: whole they are L * vocab * 8 bytes
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One quantity of a chunked run: its largest distance from the whole run and from the higher precision."""
+
+    delta: float  # max |chunked - whole|
+    error: float  # max |chunked - reference|
+    whole_error: float  # max |whole - reference|
+    scale: float  # max |reference|
+
+    @property
+    def error_ratio(self) -> float:
+        """Error of the chunked run as a multiple of the whole one's; 1.0 if both are exact."""
+        return 1.0 if self.error == self.whole_error else self.error / max(self.whole_error, sys.float_info.min)
+
+    def problem(self, dtype: torch.dtype) -> str | None:
+        """What is wrong with it, or None. Written so that a NaN is wrong."""
+        unit = torch.finfo(dtype).eps * self.scale
+        if not self.delta <= ABSOLUTE_BOUND * unit:
+            return f"max |delta| {self.delta:.3g} is above {ABSOLUTE_BOUND * unit:.3g}"
+        if not self.error <= 2 * self.whole_error + FLOOR * unit:
+            return f"error {self.error:.3g} is above twice the whole pass's {self.whole_error:.3g}"
+        return None
+
+
+@dataclass(frozen=True)
+class PrefillRow:
+    """The prompt at one chunk size. Bytes are counted, times are milliseconds of the whole prompt."""
+
+    chunk_size: int
+    chunks: int
+    timing: Timing
+    peak_bytes: int  # transient: above weights and KV cache, which were there before
+    kv_bytes: int  # written
+    kv: tuple[Difference, ...]  # by layer, keys and values together
+    logits: Difference  # of all positions
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True)
+class PrefillReport:
+    prompt_tokens: int
+    dtype: torch.dtype
+    attention: str
+    kv_bytes: int  # by the formula 2 * layers * kv_heads * head_dim * L * itemsize
+    rows: tuple[PrefillRow, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(row.ok for row in self.rows)
+
+
+class PrefillCheck:
+    """The comparison of one model on one prompt: the whole pass and the reference are computed once.
+
+    Raises `LabError` for an empty prompt, a token outside the vocabulary or a prompt beyond the position limit.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        prompt: Sequence[int],
+        *,
+        attention: AttentionBackend,
+        block_size: int = 16,
+        executor_type: type[TorchExecutor] = TorchExecutor,
+    ) -> None:
+        check_token_ids(prompt, decoder.config.vocab_size)
+        self.decoder = decoder
+        self.prompt = prompt
+        self.options: dict[str, Any] = {"attention": attention, "block_size": block_size}
+        self.executor_type = executor_type
+        self.reference = self._reference().run()
+        self.whole = self.prefill(len(prompt), keep_hidden=True).run()
+
+    def prefill(self, chunk_size: int, **options: Any) -> Prefill:
+        return Prefill(
+            self.decoder, self.prompt, chunk_size, executor_type=self.executor_type, **self.options, **options
+        )
+
+    def _reference(self) -> Prefill:
+        dtype = HIGHER_PRECISION[self.decoder.dtype]
+        decoder = self.decoder.to(dtype)
+        return Prefill(decoder, self.prompt, len(self.prompt), keep_hidden=True, **self.options)
+
+    @property
+    def kv_bytes(self) -> int:
+        """What a prompt of this length must write: claim C7's formula."""
+        return KVStore.bytes_per_token(self.decoder.config, self.decoder.dtype) * len(self.prompt)
+
+    def row(self, chunk_size: int, timing: Timing) -> PrefillRow:
+        """Run one chunk size twice, for the values and for the memory, and compare."""
+        run = self.prefill(chunk_size, keep_hidden=True).run()
+        kv, logits = self.compare(run)
+        problems = self.problems(run, kv, logits)
+        peak = self.peak_bytes(chunk_size)
+        return PrefillRow(chunk_size, len(run.plan), timing, peak, run.kv_bytes, kv, logits, problems)
+
+    # -- cost ---------------------------------------------------------------------------------------------------------
+
+    def peak_bytes(self, chunk_size: int) -> int:
+        """Peak of the transient memory, which is all that a run allocates after its KV cache is there."""
+        prefill = self.prefill(chunk_size)
+        with PeakMemory(device=self.decoder.device) as memory:
+            prefill.run()
+        return memory.peak_bytes
+
+    def timings(self, chunk_sizes: Sequence[int], repeats: int) -> dict[int, Timing]:
+        """Milliseconds from the first chunk to the sampled token, by chunk size."""
+        runs = {str(size): lambda size=size: self.prefill(size).run() for size in chunk_sizes}
+        timings = measure_interleaved(runs, self.decoder.device, repeats=repeats)
+        return {size: timings[str(size)] for size in chunk_sizes}
+
+    # -- differences --------------------------------------------------------------------------------------------------
+
+    def compare(self, run: Prefill) -> tuple[tuple[Difference, ...], Difference]:
+        """KV of each layer, and logits of all positions."""
+        layers = range(self.decoder.config.num_hidden_layers)
+        kv = tuple(
+            difference([(run.kv(layer), self.whole.kv(layer), self.reference.kv(layer))]) for layer in layers
+        )
+        return kv, difference(self._logits(run))
+
+    @torch.inference_mode()
+    def _logits(self, run: Prefill) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        hidden, whole, reference = run.hidden, self.whole.hidden, self.reference.hidden
+        for rows in (slice(i, i + ROWS_AT_ONCE) for i in range(0, len(hidden), ROWS_AT_ONCE)):
+            yield (
+                self.decoder.logits(hidden[rows]),
+                self.decoder.logits(whole[rows]),
+                self.reference.decoder.logits(reference[rows]),
+            )
+
+    def problems(self, run: Prefill, kv: Sequence[Difference], logits: Difference) -> tuple[str, ...]:
+        """Everything that is wrong with a run; empty if it matches."""
+        named = [("logits", logits), *((f"KV of layer {layer}", d) for layer, d in enumerate(kv))]
+        wrong = [(name, d.problem(self.decoder.dtype)) for name, d in named]
+        found = [f"{name}: {problem}" for name, problem in wrong if problem][:2]  # later layers follow from the first
+        if run.kv_bytes != self.kv_bytes:
+            found.append(f"{run.kv_bytes} bytes of KV were written, not {self.kv_bytes}")
+        if run.steps_that_sampled != 1:
+            found.append(f"{run.steps_that_sampled} steps yielded a token, not 1")
+        if not torch.equal(run.sampled_logits[-1], self.decoder.logits(run.hidden[-1:])[0]):
+            found.append("the token was not sampled from the last row's logits")
+        return tuple(found)
+
+
+def check_prefill(
+    decoder: Decoder,
+    prompt: Sequence[int],
+    chunk_sizes: Sequence[int],
+    *,
+    attention: str | None = None,
+    block_size: int = 16,
+    repeats: int = 3,
+    executor_type: type[TorchExecutor] = TorchExecutor,
+) -> PrefillReport:
+    """Compute the prompt whole and with each chunk size; one row each, the whole pass last.
+
+    Values, memory and time come from runs of their own, so that none disturbs the other; the timed runs are interleaved.
+    Raises `LabError` for a chunk size below 1 and for what `PrefillCheck` refuses.
+    """
+    for chunk_size in chunk_sizes:
+        require_at_least("chunk size", chunk_size, 1)
+    backend = select_backend(attention, decoder.config, decoder.device, decoder.dtype, block_size).backend
+    check = PrefillCheck(decoder, prompt, attention=backend, block_size=block_size, executor_type=executor_type)
+    sizes = list(dict.fromkeys([*chunk_sizes, len(prompt)]))
+    timings = check.timings(sizes, repeats)
+    rows = [check.row(size, timings[size]) for size in tqdm(sizes, desc="values and memory", leave=False)]
+    return PrefillReport(len(prompt), decoder.dtype, backend.name, check.kv_bytes, tuple(rows))
+
+
+def difference(parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Difference:
+    """Of (chunked, whole, reference) triples of tensors, the maxima over all of them."""
+    maxima = [
+        torch.stack([(run - whole).abs().max(), (run - reference).abs().max(), (whole - reference).abs().max(),
+                     reference.abs().max()])
+        for run, whole, reference in ((r.to(h.dtype), w.to(h.dtype), h) for r, w, h in parts)
+    ]  # fmt: skip
+    return Difference(*torch.stack(maxima).amax(0).tolist())
+
+
+def random_prompt(decoder: Decoder, num_tokens: int, seed: int = 0) -> list[int]:
+    """Token ids drawn from the whole vocabulary."""
+    require_at_least("the number of prompt tokens", num_tokens, 1)
+    return random.Random(seed).choices(range(decoder.config.vocab_size), k=num_tokens)
