@@ -115,7 +115,8 @@ class _Counter:
     def resize(self, tensor: torch.Tensor) -> None:
         """Count what a known storage grew by: `resize_`, or an `out=` that was too small."""
         storage = tensor.untyped_storage()
-        if known := self._alive.get(id(storage)):
+        known = self._alive.get(id(storage))
+        if known and known[1].nbytes != storage.nbytes():
             ref, old, born_here = known
             self._alive[id(storage)] = (ref, replace(old, nbytes=storage.nbytes()), born_here)
             self._change(storage.nbytes() - old.nbytes, born_here)
