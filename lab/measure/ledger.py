@@ -9,7 +9,7 @@ PyTorch's attention on the CPU makes a float mask of it. The `math` backend hold
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import torch
@@ -42,7 +42,7 @@ def logits_bytes(config: ModelConfig, rows: int, dtype: torch.dtype) -> int:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of one sequence: `num_tokens` new tokens, `kv_length` keys and values after it, logits of the last."""
+    """One step of one sequence: `num_tokens` new tokens, `kv_length` keys and values after it."""
 
     config: ModelConfig
     num_tokens: int
@@ -51,6 +51,7 @@ class Step:
     attention: AttentionBackend
     device: torch.device = CPU
     block_size: int = 16
+    sampled: bool = True  # are the logits of the last token wanted? not in a chunk before the last
     gathered: bool = False  # are the sequence's blocks not consecutive? then attention copies them together
 
     @property
@@ -74,6 +75,16 @@ class Moment:
         return sum(self.parts.values())
 
 
+def prefill_steps(last: Step, chunk_size: int) -> list[Step]:
+    """The steps of a prompt that is alone, cut into chunks: `last` is the step that would compute it whole."""
+    ends = [*range(chunk_size, last.kv_length, chunk_size), last.kv_length]
+    starts = [0, *ends[:-1]]
+    return [
+        replace(last, num_tokens=end - start, kv_length=end, sampled=last.sampled and end == last.kv_length)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
 def step_peak(step: Step) -> Moment:
     """The moment of the step that needs most."""
     return max(step_moments(step), key=lambda moment: moment.nbytes)
@@ -84,7 +95,8 @@ def step_moments(step: Step) -> list[Moment]:
     config, n, e = step.config, step.num_tokens, step.dtype.itemsize
     hidden = n * config.hidden_size * e
     q, kv = (n * heads * config.head_dim * e for heads in (config.num_attention_heads, config.num_key_value_heads))
-    batch = {"batch": 3 * 8 * n + 8 + 8 * step.num_gathered}  # token ids, positions, slots; logit row; block ids
+    rows = int(step.sampled)
+    batch = {"batch": 8 * (3 * n + rows + step.num_gathered)}  # token ids, positions, slots; logit row; block ids
     mask = {"mask": _mask(step)}
     before = batch | {"residual": hidden, "rope": 2 * n * config.head_dim * e}
     after = before | mask  # the first layer's attention makes the mask, for all layers
@@ -98,7 +110,7 @@ def step_moments(step: Step) -> list[Moment]:
         "o_proj": after | {"q": q, "attention output": q * (2 if _is_strided(step) else 1), "o_proj": hidden},
         "norm": after | {"norm": _norm(n, config.hidden_size, e)},
         "mlp": after | normed | {"gate, up": 2 * n * config.intermediate_size * e},
-        "logits": batch | mask | normed | {"logits": hidden // n + logits_bytes(config, 1, step.dtype)},
+        "logits": batch | mask | normed | {"logits": rows * (hidden // n) + logits_bytes(config, rows, step.dtype)},
     }
     if config.qk_norm:
         heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
@@ -161,7 +173,7 @@ def measure_step(step: Step) -> PeakMemory:
 def run_step(step: Step, decoder: Decoder, store: KVStore) -> PeakMemory:
     """Run the step, its tokens all 0, with a model and a pool that are there, and measure what it allocates."""
     table = range(step.num_blocks)[:: -1 if step.gathered else 1]
-    segment = Segment([0] * step.num_tokens, step.kv_length - step.num_tokens, table, sample=True)
+    segment = Segment([0] * step.num_tokens, step.kv_length - step.num_tokens, table, step.sampled)
     with (
         torch.inference_mode(),
         PeakMemory([*decoder.weights.values(), *store.keys, *store.values], step.device) as memory,

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from lab.checks.equivalence import PrefillCheck, random_prompt
 from lab.measure.ledger import (
     Step,
     kv_bytes,
     logits_bytes,
     measure_step,
+    prefill_steps,
     run_step,
     step_moments,
     step_peak,
@@ -128,6 +130,19 @@ def test_a_model_nobody_here_could_load() -> None:
     assert weights == 8030261248 * 2  # the 8,030,261,248 parameters of Llama 3.1 8B
     assert kv == 16 * 2**30
     assert step_peak(whole).nbytes > 9 * 2**30 > 11 * step_peak(chunk).nbytes
+
+
+@pytest.mark.parametrize("name", ["sdpa", "math"])
+def test_a_prompt_through_the_engine(name: str) -> None:
+    """Scheduler, loop, executor and sampling add nothing to the highest of the steps."""
+    decoder = Decoder(TWO_LAYERS, random_weights(TWO_LAYERS, 0))
+    attention = backend(name, TWO_LAYERS, torch.float32)
+    engine = PrefillCheck(decoder, random_prompt(decoder, 97), attention=attention)
+    whole = Step(TWO_LAYERS, 97, 97, torch.float32, attention)
+    for chunk_size in (1, 5, 16, 40, 96, 97, 200):
+        steps = prefill_steps(whole, chunk_size)
+        assert sum(step.num_tokens for step in steps) == 97 and len(steps) == -(-97 // chunk_size)
+        assert engine.peak_bytes(chunk_size) == max(step_peak(step).nbytes for step in steps)
 
 
 @pytest.mark.parametrize("name", TINY)
