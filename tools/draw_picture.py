@@ -79,8 +79,8 @@ def main() -> None:
     use_style()
     plt.rcParams.update({"svg.hashsalt": "steps", "svg.fonttype": "path"})
     figure, (above, below) = plt.subplots(2, 1, figsize=(9, 4.4), sharex=True)
-    draw(above, simulate(2048), "The prompt C in one step: A and B get no token until it is done    整段预填充：A、B 全程停摆")
-    draw(below, simulate(64), "The same prompt under a budget of 64: A and B go on    每步预算 64：A、B 照常出词元")
+    draw(above, simulate(2048), "C in one step: A and B get no token until it is done    整段预填充：A、B 全程停摆")
+    draw(below, simulate(64), "C under a budget of 64 a step: A and B go on    每步预算 64：A、B 照常出词元")
     below.set_xlabel("tokens computed so far, dots are tokens coming out    已计算的词元数，圆点是吐出的词元")
     figure.savefig(ROOT / "docs/steps.svg", metadata={"Date": None})
 
