@@ -4,8 +4,8 @@
 equal to what `PeakMemory` measures, byte for byte, on the CPU (`tests/measure/test_ledger.py`). With C tokens in the
 step, T keys and values after it, d = hidden_size, f = intermediate_size, D = head_dim and e bytes an element, most
 models need most in the SwiGLU, C * (2 d + 2 f + 2 D) * e: no T in it, which is why chunks save memory. Two terms grow
-with T. The causal mask of a chunk that does not start at 0 is C * T bytes, and for a moment C * T * e more, since
-PyTorch's attention on the CPU makes a float mask of it. The `math` backend holds its heads * C * T scores twice.
+with T. The causal mask of a chunk that does not start at 0 is min(C, 256) * T * e on the CPU, since SDPA gets the chunk in
+tiles of 256 rows that share it. The `math` backend holds its heads * C * T scores twice, and a mask of C * T * e.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from lab.measure.memory import PeakMemory
-from lab.model.attention import AttentionBackend, Sdpa
+from lab.model.attention import QUERY_TILE, AttentionBackend, Sdpa
 from lab.model.batch import Batch, Segment
 from lab.model.config import ModelConfig
 from lab.model.decoder import Decoder
@@ -128,11 +128,12 @@ def _norm(rows: int, width: int, itemsize: int) -> int:
 
 
 def _mask(step: Step) -> int:
-    """The bool mask: none for one query; SDPA makes none for a whole prompt, and none at all on a GPU."""
+    """The causal mask: none for one query; SDPA makes none for a whole prompt, and none at all on a GPU."""
     n, length = step.num_tokens, step.kv_length
     if n == 1 or (step.attention.name != "math" and (n == length or step.device.type == "cuda")):
         return 0
-    return n * length
+    rows = n if step.attention.name == "math" else min(n, QUERY_TILE)
+    return rows * length * step.dtype.itemsize
 
 
 def _is_strided(step: Step) -> bool:
@@ -149,9 +150,11 @@ def _attention(step: Step) -> dict[str, dict[str, int]]:
     wide = max(e, 4)
     if step.attention.name != "math":
         workspace = n * heads * wide  # the softmax's log-sum-exp, a number a row
+        if _mask(step) and n > QUERY_TILE:
+            workspace = output["attention output"]  # the tiles and, for a moment, what they are joined to
         if isinstance(step.attention, Sdpa) and step.attention.expands_kv:
             workspace += 2 * length * heads * config.head_dim * e
-        return {"attention": gather | output | {"float mask": _mask(step) * e, "workspace": workspace}}
+        return {"attention": gather | output | {"workspace": workspace}}
     scores = heads * n * length
     copied = n > 1 and kv_heads < heads  # rows of a group next to each other: no view of q
     fixed = gather | {"grouped q": output["attention output"] if copied else 0, "scores": scores * e}

@@ -6,6 +6,7 @@ Each segment's queries are the last of its sequence, so the causal triangle is a
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -19,6 +20,10 @@ from lab.model.device import BFLOAT16_CAPABILITY, capability
 from lab.model.kv_store import KVStore
 
 HALF = (torch.float16, torch.bfloat16)
+
+# Queries of one masked call on the CPU. The triangle is at the right end of a wide mask: cutting a chunk's rows into tiles
+# that end at their own diagonal saves what lies beyond it, and one mask of a tile's height serves all of them.
+QUERY_TILE = 256
 
 
 class AttentionBackend(Protocol):
@@ -64,14 +69,19 @@ class Sdpa(_PerSegment):
             return F.scaled_dot_product_attention(q, _heads_first(k), _heads_first(v)).view(1, heads, head_dim)
         if self.expands_kv:
             k, v = (x.repeat_interleave(heads // kv_heads, dim=1) for x in (k, v))
-        mask = None
-        if n < length:  # on a GPU a kernel's own triangle, so that nothing is materialised
-            mask = causal_lower_right(n, length) if q.is_cuda else batch.causal_mask(i)
-        grouped = k.shape[1] < heads
-        out = F.scaled_dot_product_attention(
-            _heads_first(q), _heads_first(k), _heads_first(v), mask, is_causal=mask is None, enable_gqa=grouped
-        )
-        return out[0].transpose(0, 1)
+        attend = partial(F.scaled_dot_product_attention, enable_gqa=k.shape[1] < heads)
+        q, k, v = _heads_first(q), _heads_first(k), _heads_first(v)
+        if n == length:
+            return _rows_first(attend(q, k, v, is_causal=True))
+        if q.is_cuda:  # a kernel's own triangle: nothing is materialised
+            return _rows_first(attend(q, k, v, causal_lower_right(n, length)))
+        mask = batch.causal_mask(i, min(n, QUERY_TILE), q.dtype)
+        tiles = []
+        for stop in range(n % QUERY_TILE or QUERY_TILE, n + 1, QUERY_TILE):
+            start, seen = max(0, stop - QUERY_TILE), length - n + stop  # the tile's last row sees the first `seen` keys
+            tile_mask = mask[start - stop :, length - seen :]  # a lower right corner is one whatever is cut off above it
+            tiles.append(_rows_first(attend(q[:, :, start:stop], k[:, :, :seen], v[:, :, :seen], tile_mask)))
+        return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
 
 
 class Math(_PerSegment):
@@ -86,7 +96,7 @@ class Math(_PerSegment):
         q = q.view(n, kv_heads, group, head_dim).permute(1, 2, 0, 3).reshape(kv_heads, group * n, head_dim)
         scores = torch.bmm(q, k.permute(1, 2, 0)).mul_(1 / math.sqrt(head_dim)).view(kv_heads, group, n, length)
         if n > 1:
-            scores.masked_fill_(~batch.causal_mask(i), -math.inf)
+            scores.add_(batch.causal_mask(i, n, q.dtype))
         wide = torch.float64 if q.dtype == torch.float64 else torch.float32
         weights = scores.softmax(-1, dtype=wide).to(q.dtype).flatten(1, 2)
         return torch.bmm(weights, v.transpose(0, 1)).view(heads, n, head_dim).transpose(0, 1)
@@ -95,6 +105,11 @@ class Math(_PerSegment):
 def _heads_first(x: Tensor) -> Tensor:
     """`[n, heads, head_dim]` as the `[1, heads, n, head_dim]` of PyTorch, without a copy."""
     return x.transpose(0, 1)[None]
+
+
+def _rows_first(x: Tensor) -> Tensor:
+    """The way back."""
+    return x[0].transpose(0, 1)
 
 
 @dataclass(frozen=True)

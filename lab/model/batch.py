@@ -4,6 +4,7 @@ The model has no word for prefill, chunk or decode: a segment of 512 tokens at s
 are the same thing to it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,10 +95,10 @@ class Batch:
         """[N], what `KVStore.select` takes."""
         return tuple(block_index(table, self.device) for table in self.block_tables)
 
-    def causal_mask(self, i: int) -> Tensor:
-        """bool `[query_lens[i], context_lens[i]]`, True where a row of segment i may see a column."""
+    def causal_mask(self, i: int, num_rows: int, dtype: torch.dtype) -> Tensor:
+        """`[num_rows, context_lens[i]]`, what to add to the scores of the last `num_rows` rows of segment i."""
         if i not in self._masks:
-            self._masks[i] = causal_lower_right_mask(self.query_lens[i], self.context_lens[i], self.device)
+            self._masks[i] = causal_lower_right_mask(num_rows, self.context_lens[i], dtype, self.device)
         return self._masks[i]
 
     @cached_property
@@ -120,12 +121,15 @@ class Batch:
         return _padded(self.block_tables, torch.int32).to(self.device)
 
 
-def causal_lower_right_mask(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-    """bool `[num_queries, num_keys]`: the last query sees all keys, the one before it all but the last, and so on.
+def causal_lower_right_mask(num_queries: int, num_keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """`[num_queries, num_keys]`, 0 where a query may see a key, else -inf: the last query sees all keys, the one before
+    it all but the last, and so on.
 
-    Aligned to the lower right corner since the queries are the last `num_queries` of the keys' positions.
+    Aligned to the lower right corner since the queries are the last `num_queries` of the keys' positions. Not bool: SDPA
+    would make this of it again at each layer.
     """
-    return torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril_(num_keys - num_queries)
+    mask = torch.full((num_queries, num_keys), -math.inf, dtype=dtype, device=device)
+    return mask.triu_(num_keys - num_queries + 1)
 
 
 def _check(segment: Segment, block_size: int, num_blocks: int | None) -> None:

@@ -45,7 +45,11 @@ class KVStore:
 
     def select(self, layer: int, blocks: BlockIndex, length: int) -> tuple[Tensor, Tensor]:
         """The first `length` keys and values in `blocks`, each `[length, num_key_value_heads, head_dim]`."""
-        keys, values = self.keys[layer][blocks], self.values[layer][blocks]
+        keys, values = self.keys[layer], self.values[layer]
+        if isinstance(blocks, slice):
+            keys, values = keys[blocks], values[blocks]
+        else:  # copies whole blocks; advanced indexing would go element by element
+            keys, values = keys.index_select(0, blocks), values.index_select(0, blocks)
         return keys.flatten(0, 1)[:length], values.flatten(0, 1)[:length]
 
     def read(self, layer: int, block_table: Sequence[int], length: int) -> tuple[Tensor, Tensor]:

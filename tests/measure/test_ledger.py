@@ -27,7 +27,7 @@ torch.set_num_threads(1)
 CPU = torch.device("cpu")
 DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
 TWO_LAYERS = replace(TINY["tiny"], num_hidden_layers=2)
-SHAPES = [(1, 1), (1, 40), (7, 7), (7, 40), (16, 16), (33, 33), (33, 300), (2, 700), (96, 96)]  # tokens, KV length
+SHAPES = [(1, 1), (1, 40), (7, 7), (7, 40), (16, 16), (33, 33), (33, 300), (2, 700), (96, 96), (600, 700)]  # tokens, KV length
 CONFIGS = {
     "tiny": TWO_LAYERS,
     "qwen2": replace(TINY["tiny-qwen2"], num_hidden_layers=2),
