@@ -4,8 +4,8 @@
 equal to what `PeakMemory` measures, byte for byte, on the CPU (`tests/measure/test_ledger.py`). With C tokens in the
 step, T keys and values after it, d = hidden_size, f = intermediate_size, D = head_dim and e bytes an element, most
 models need most in the SwiGLU, C * (2 d + 2 f + 2 D) * e: no T in it, which is why chunks save memory. Two terms grow
-with T. The causal mask of a chunk that does not start at 0 is min(C, 256) * T * e on the CPU, since SDPA gets the chunk in
-tiles of 256 rows that share it. The `math` backend holds its heads * C * T scores twice, and a mask of C * T * e.
+with T. The causal mask of a chunk that does not start at 0 is min(C, 256) * T * e on the CPU, where SDPA gets the chunk
+in tiles of 256 rows that share it. The `math` backend holds its heads * C * T scores twice, and a mask of C * T * e.
 """
 
 from collections.abc import Mapping

@@ -21,8 +21,8 @@ from lab.model.kv_store import KVStore
 
 HALF = (torch.float16, torch.bfloat16)
 
-# Queries of one masked call on the CPU. The triangle is at the right end of a wide mask: cutting a chunk's rows into tiles
-# that end at their own diagonal saves what lies beyond it, and one mask of a tile's height serves all of them.
+# Queries of one masked call on the CPU. The triangle is at the right end of a wide mask: cutting a chunk's rows into
+# tiles that end at their own diagonal saves what lies beyond it, and one mask of a tile's height serves all of them.
 QUERY_TILE = 256
 
 
@@ -79,7 +79,7 @@ class Sdpa(_PerSegment):
         tiles = []
         for stop in range(n % QUERY_TILE or QUERY_TILE, n + 1, QUERY_TILE):
             start, seen = max(0, stop - QUERY_TILE), length - n + stop  # the tile's last row sees the first `seen` keys
-            tile_mask = mask[start - stop :, length - seen :]  # a lower right corner is one whatever is cut off above it
+            tile_mask = mask[start - stop :, length - seen :]  # its lower right corner is the same one
             tiles.append(_rows_first(attend(q[:, :, start:stop], k[:, :, :seen], v[:, :, :seen], tile_mask)))
         return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
 

@@ -125,8 +125,8 @@ def causal_lower_right_mask(num_queries: int, num_keys: int, dtype: torch.dtype,
     """`[num_queries, num_keys]`, 0 where a query may see a key, else -inf: the last query sees all keys, the one before
     it all but the last, and so on.
 
-    Aligned to the lower right corner since the queries are the last `num_queries` of the keys' positions. Not bool: SDPA
-    would make this of it again at each layer.
+    Aligned to the lower right corner since the queries are the last `num_queries` of the keys' positions. Not bool:
+    SDPA would make this of it again at each layer.
     """
     mask = torch.full((num_queries, num_keys), -math.inf, dtype=dtype, device=device)
     return mask.triu_(num_keys - num_queries + 1)
