@@ -27,7 +27,8 @@ torch.set_num_threads(1)
 CPU = torch.device("cpu")
 DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
 TWO_LAYERS = replace(TINY["tiny"], num_hidden_layers=2)
-SHAPES = [(1, 1), (1, 40), (7, 7), (7, 40), (16, 16), (33, 33), (33, 300), (2, 700), (96, 96), (600, 700)]  # tokens, KV length
+# Tokens and KV length of a step: alone, whole, chunks, and a chunk of several tiles.
+SHAPES = [(1, 1), (1, 40), (7, 7), (7, 40), (16, 16), (33, 33), (33, 300), (2, 700), (96, 96), (600, 700)]
 CONFIGS = {
     "tiny": TWO_LAYERS,
     "qwen2": replace(TINY["tiny-qwen2"], num_hidden_layers=2),
@@ -129,7 +130,7 @@ def test_a_model_nobody_here_could_load() -> None:
         assert memory.absolute_peak_bytes == weights + kv + peak.nbytes
     assert weights == 8030261248 * 2  # the 8,030,261,248 parameters of Llama 3.1 8B
     assert kv == 16 * 2**30
-    assert step_peak(whole).nbytes > 9 * 2**30 > 11 * step_peak(chunk).nbytes
+    assert step_peak(whole).nbytes > 9 * 2**30 > 44 * step_peak(chunk).nbytes
 
 
 @pytest.mark.parametrize("name", ["sdpa", "math"])
