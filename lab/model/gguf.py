@@ -1,0 +1,130 @@
+"""Weights as llama.cpp keeps them: one GGUF file, dequantised as it is read."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gguf import GGUFReader, ReaderTensor
+from gguf.quants import dequantize
+from torch import Tensor
+
+from lab.model.config import ModelConfig
+from lab.model.errors import ModelError
+
+ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+# llama.cpp's names and Hugging Face's; those of a layer come after `blk.N.` and `model.layers.N.`.
+NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+LAYER_NAMES = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+ROPE_DIVISORS = "rope_freqs.weight"  # how the converter writes the `llama3` type
+
+
+def read_gguf(path: Path) -> tuple[ModelConfig, Iterator[tuple[str, Tensor]]]:
+    """The config, and the weights one by one by their Hugging Face names, float32 on the CPU.
+
+    Raises ModelError for a file that is truncated, no GGUF, or of a model that is not supported.
+    """
+    try:
+        reader = GGUFReader(path)
+        fields = {name: field.contents() for name, field in reader.fields.items() if "tokenizer" not in name}
+        fields |= {name: reader.fields[name].contents() for name in EOS_FIELDS if name in reader.fields}
+    except Exception as error:  # the reader checks no bounds: what a damaged file raises depends on where it is damaged
+        raise ModelError(f"the file is truncated or no GGUF ({error}); download it again") from None
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    return _config(fields, tensors), _weights(fields, tensors)
+
+
+EOS_FIELDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")  # end of text, end of a chat's turn
+
+
+def _config(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> ModelConfig:
+    architecture = fields.get("general.architecture", "none")
+    own = {
+        name.removeprefix(f"{architecture}."): value
+        for name, value in fields.items()
+        if name.startswith(f"{architecture}.")
+    }
+    heads, hidden_size = own.get("attention.head_count"), own.get("embedding_length")
+    head_dim = own.get("attention.key_length") or (hidden_size // heads if heads and hidden_size else None)
+    embedding = tensors.get("token_embd.weight")
+    raw = {
+        "architectures": [ARCHITECTURES.get(architecture, architecture)],
+        "vocab_size": None if embedding is None else int(embedding.shape[-1]),
+        "hidden_size": hidden_size,
+        "intermediate_size": own.get("feed_forward_length"),
+        "num_hidden_layers": own.get("block_count"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": own.get("attention.head_count_kv"),
+        "head_dim": head_dim,
+        "max_position_embeddings": own.get("context_length"),
+        "rms_norm_eps": own.get("attention.layer_norm_rms_epsilon"),
+        "rope_theta": own.get("rope.freq_base"),
+        "partial_rotary_factor": own.get("rope.dimension_count", head_dim) / head_dim if head_dim else None,
+        "tie_word_embeddings": "output.weight" not in tensors,
+        "attention_bias": architecture != "qwen2" and "blk.0.attn_q.bias" in tensors,
+        "use_sliding_window": own.get("attention.sliding_window"),
+        "eos_token_id": [fields[name] for name in EOS_FIELDS if name in fields],
+    }
+    scaling = own.get("rope.scaling.type", "none")
+    if scaling != "none":
+        raw["rope_scaling"] = {"rope_type": scaling, "factor": own.get("rope.scaling.factor")}
+    config = ModelConfig.from_hf({name: value for name, value in raw.items() if value is not None})
+    if ROPE_DIVISORS in tensors:
+        divisors = tuple(_tensor(tensors[ROPE_DIVISORS]).tolist())
+        config = replace(config, rope=replace(config.rope, divisors=divisors))
+    return config
+
+
+def _weights(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> Iterator[tuple[str, Tensor]]:
+    permuted = {}
+    if fields["general.architecture"] == "llama":
+        heads = fields["llama.attention.head_count"]
+        permuted = {"attn_q": heads, "attn_k": fields.get("llama.attention.head_count_kv", heads)}
+    for name, stored in tensors.items():
+        if name == ROPE_DIVISORS:
+            continue
+        tensor = _tensor(stored)
+        part = name.split(".")[-2]
+        if part in permuted:
+            tensor = _unpermute(tensor, permuted[part])
+        yield _hugging_face_name(name), tensor
+
+
+def _tensor(stored: ReaderTensor) -> Tensor:
+    try:
+        values = dequantize(stored.data, stored.tensor_type)
+    except NotImplementedError:
+        raise ModelError(f"{stored.name} is quantised as {stored.tensor_type.name}, which gguf cannot read") from None
+    return torch.from_numpy(np.require(values, np.float32, "W"))
+
+
+def _unpermute(tensor: Tensor, heads: int) -> Tensor:
+    """Undo the order in which llama.cpp keeps the rows of a Llama's q and k.
+
+    Its rope turns neighbours, dimension 2i with 2i + 1; Hugging Face's turns i with i + head_dim / 2. The converter
+    interleaves the halves of each head (llama.cpp, `convert_hf_to_gguf.py`, `permute`).
+    """
+    return tensor.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+
+
+def _hugging_face_name(name: str) -> str:
+    """What has no name there keeps its own, and the decoder will say that it knows no such weight."""
+    stem, _, kind = name.rpartition(".")
+    if stem.startswith("blk."):
+        _, layer, part = stem.split(".", 2)
+        return f"model.layers.{layer}.{LAYER_NAMES.get(part, part)}.{kind}"
+    return f"{NAMES.get(stem, stem)}.{kind}"
