@@ -111,6 +111,11 @@ class Batch:
         return torch.tensor([0, *accumulate(self.query_lens)], dtype=torch.int32).to(self.device)
 
     @cached_property
+    def cu_kv_lens(self) -> Tensor:
+        """int32 [N + 1], the running sum of `context_lens`, from 0."""
+        return torch.tensor([0, *accumulate(self.context_lens)], dtype=torch.int32).to(self.device)
+
+    @cached_property
     def kv_lens(self) -> Tensor:
         """int32 [N], `context_lens` on the device."""
         return torch.tensor(self.context_lens, dtype=torch.int32).to(self.device)

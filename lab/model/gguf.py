@@ -58,22 +58,19 @@ def _config(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> ModelCo
         for name, value in fields.items()
         if name.startswith(f"{architecture}.")
     }
-    heads, hidden_size = own.get("attention.head_count"), own.get("embedding_length")
-    head_dim = own.get("attention.key_length") or (hidden_size // heads if heads and hidden_size else None)
     embedding = tensors.get("token_embd.weight")
     raw = {
         "architectures": [ARCHITECTURES.get(architecture, architecture)],
         "vocab_size": None if embedding is None else int(embedding.shape[-1]),
-        "hidden_size": hidden_size,
+        "hidden_size": own.get("embedding_length"),
         "intermediate_size": own.get("feed_forward_length"),
         "num_hidden_layers": own.get("block_count"),
-        "num_attention_heads": heads,
+        "num_attention_heads": own.get("attention.head_count"),
         "num_key_value_heads": own.get("attention.head_count_kv"),
-        "head_dim": head_dim,
+        "head_dim": own.get("attention.key_length"),
         "max_position_embeddings": own.get("context_length"),
         "rms_norm_eps": own.get("attention.layer_norm_rms_epsilon"),
         "rope_theta": own.get("rope.freq_base"),
-        "partial_rotary_factor": own.get("rope.dimension_count", head_dim) / head_dim if head_dim else None,
         "tie_word_embeddings": "output.weight" not in tensors,
         "attention_bias": architecture != "qwen2" and "blk.0.attn_q.bias" in tensors,
         "use_sliding_window": own.get("attention.sliding_window"),
@@ -83,6 +80,9 @@ def _config(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> ModelCo
     if scaling != "none":
         raw["rope_scaling"] = {"rope_type": scaling, "factor": own.get("rope.scaling.factor")}
     config = ModelConfig.from_hf({name: value for name, value in raw.items() if value is not None})
+    rotated = own.get("rope.dimension_count", config.head_dim)
+    if rotated != config.head_dim:
+        raise ModelError(f"rope.dimension_count {rotated} is not supported; only whole heads, {config.head_dim}, are")
     if ROPE_DIVISORS in tensors:
         divisors = tuple(_tensor(tensors[ROPE_DIVISORS]).tolist())
         config = replace(config, rope=replace(config.rope, divisors=divisors))

@@ -1,0 +1,101 @@
+"""Attention segment by segment: PyTorch's `scaled_dot_product_attention`, and the same written out.
+
+Each segment's queries are the last of its sequence, so the causal triangle is aligned to the lower right corner.
+`is_causal=True` of PyTorch is aligned to the upper left one: right only where there are as many queries as keys.
+"""
+
+import math
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
+
+from lab.model.batch import Batch
+from lab.model.device import BFLOAT16_CAPABILITY, capability
+from lab.model.kv_store import KVStore
+
+HALF = (torch.float16, torch.bfloat16)
+
+# Queries of one masked call on the CPU. The triangle is at the right end of a wide mask: cutting a chunk's rows into
+# tiles that end at their own diagonal saves what lies beyond it, and one mask of a tile's height serves all of them.
+QUERY_TILE = 256
+
+
+class _PerSegment:
+    """Attends segment by segment."""
+
+    def __call__(self, q: Tensor, store: KVStore, layer: int, batch: Batch) -> Tensor:
+        if len(batch.rows) == 1:
+            return self._attend(q, store, layer, batch, 0)
+        out = torch.empty_like(q)
+        for i, rows in enumerate(batch.rows):
+            out[rows] = self._attend(q[rows], store, layer, batch, i)
+        return out
+
+    def _attend(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
+        raise NotImplementedError
+
+
+class Sdpa(_PerSegment):
+    """`scaled_dot_product_attention` for each segment: runs everywhere."""
+
+    name = "sdpa"
+
+    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+        has = capability(device)
+        # CUDA's memory-efficient kernel, all that a T4 and float32 have, knows no grouped queries. Flash and the CPU
+        # kernel do: there a repeated KV head would only cost time.
+        self.expands_kv = has is not None and (has < BFLOAT16_CAPABILITY or dtype not in HALF)
+
+    def _attend(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
+        k, v = store.select(layer, batch.kv_blocks[i], batch.context_lens[i])
+        (n, heads, head_dim), (length, kv_heads, _) = q.shape, k.shape
+        if n == 1:
+            # The heads that share a KV head become the queries of one small attention: each key is read once.
+            q = q.view(1, kv_heads, heads // kv_heads, head_dim)
+            return F.scaled_dot_product_attention(q, _heads_first(k), _heads_first(v)).view(1, heads, head_dim)
+        if self.expands_kv:
+            k, v = (x.repeat_interleave(heads // kv_heads, dim=1) for x in (k, v))
+        attend = partial(F.scaled_dot_product_attention, enable_gqa=k.shape[1] < heads)
+        q, k, v = _heads_first(q), _heads_first(k), _heads_first(v)
+        if n == length:
+            return _rows_first(attend(q, k, v, is_causal=True))
+        if q.is_cuda:  # a kernel's own triangle: nothing is materialised
+            return _rows_first(attend(q, k, v, causal_lower_right(n, length)))
+        mask = batch.causal_mask(i, min(n, QUERY_TILE), q.dtype)
+        tiles = []
+        for stop in range(n % QUERY_TILE or QUERY_TILE, n + 1, QUERY_TILE):
+            start, seen = max(0, stop - QUERY_TILE), length - n + stop  # the tile's last row sees the first `seen` keys
+            tile_mask = mask[start - stop :, length - seen :]  # its lower right corner is the same one
+            tiles.append(_rows_first(attend(q[:, :, start:stop], k[:, :, :seen], v[:, :, :seen], tile_mask)))
+        return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
+
+
+class Math(_PerSegment):
+    """Attention as it is written down, `softmax(q k^T / sqrt(head_dim)) v`, its `[heads, n, length]` in memory."""
+
+    name = "math"
+
+    def _attend(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
+        k, v = store.select(layer, batch.kv_blocks[i], batch.context_lens[i])
+        (n, heads, head_dim), (length, kv_heads, _) = q.shape, k.shape
+        group = heads // kv_heads  # the queries of a group share a KV head: one product for all of them
+        q = q.view(n, kv_heads, group, head_dim).permute(1, 2, 0, 3).reshape(kv_heads, group * n, head_dim)
+        scores = torch.bmm(q, k.permute(1, 2, 0)).mul_(1 / math.sqrt(head_dim)).view(kv_heads, group, n, length)
+        if n > 1:
+            scores.add_(batch.causal_mask(i, n, q.dtype))
+        wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+        weights = scores.softmax(-1, dtype=wide).to(q.dtype).flatten(1, 2)
+        return torch.bmm(weights, v.transpose(0, 1)).view(heads, n, head_dim).transpose(0, 1)
+
+
+def _heads_first(x: Tensor) -> Tensor:
+    """`[n, heads, head_dim]` as the `[1, heads, n, head_dim]` of PyTorch, without a copy."""
+    return x.transpose(0, 1)[None]
+
+
+def _rows_first(x: Tensor) -> Tensor:
+    """The way back."""
+    return x[0].transpose(0, 1)
