@@ -78,9 +78,7 @@ class ModelConfig:
         except KeyError as error:
             raise ModelError(f"the config has no {error.args[0]!r}, which {architecture} needs") from None
         except (TypeError, ZeroDivisionError) as error:
-            raise ModelError(
-                f"the config has a value that cannot be used ({error}); get the one of the model"
-            ) from None
+            raise ModelError(f"a value in the config cannot be used ({error}); get the model's own config") from None
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every weight by its Hugging Face name. A tied output head is not a weight of its own."""

@@ -30,6 +30,7 @@ LAYER_NAMES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+EOS_FIELDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")  # end of text, end of a chat's turn
 ROPE_DIVISORS = "rope_freqs.weight"  # how the converter writes the `llama3` type
 
 
@@ -45,10 +46,9 @@ def read_gguf(path: Path) -> tuple[ModelConfig, Iterator[tuple[str, Tensor]]]:
     except Exception as error:  # the reader checks no bounds: what a damaged file raises depends on where it is damaged
         raise ModelError(f"the file is truncated or no GGUF ({error}); download it again") from None
     tensors = {tensor.name: tensor for tensor in reader.tensors}
-    return _config(fields, tensors), _weights(fields, tensors)
-
-
-EOS_FIELDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")  # end of text, end of a chat's turn
+    config = _config(fields, tensors)
+    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    return config, _weights(tensors, heads if fields["general.architecture"] == "llama" else {})
 
 
 def _config(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> ModelConfig:
@@ -78,7 +78,8 @@ def _config(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> ModelCo
     }
     scaling = own.get("rope.scaling.type", "none")
     if scaling != "none":
-        raw["rope_scaling"] = {"rope_type": scaling, "factor": own.get("rope.scaling.factor")}
+        factor = {"factor": own["rope.scaling.factor"]} if "rope.scaling.factor" in own else {}
+        raw["rope_scaling"] = {"rope_type": scaling, **factor}
     config = ModelConfig.from_hf({name: value for name, value in raw.items() if value is not None})
     rotated = own.get("rope.dimension_count", config.head_dim)
     if rotated != config.head_dim:
@@ -89,18 +90,14 @@ def _config(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> ModelCo
     return config
 
 
-def _weights(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> Iterator[tuple[str, Tensor]]:
-    permuted = {}
-    if fields["general.architecture"] == "llama":
-        heads = fields["llama.attention.head_count"]
-        permuted = {"attn_q": heads, "attn_k": fields.get("llama.attention.head_count_kv", heads)}
+def _weights(tensors: dict[str, ReaderTensor], permuted_heads: dict[str, int]) -> Iterator[tuple[str, Tensor]]:
     for name, stored in tensors.items():
         if name == ROPE_DIVISORS:
             continue
         tensor = _tensor(stored)
-        part = name.split(".")[-2]
-        if part in permuted:
-            tensor = _unpermute(tensor, permuted[part])
+        heads = permuted_heads.get(name.rpartition(".")[0].rpartition(".")[2])
+        if heads is not None and len(tensor) % (2 * heads) == 0:  # of another shape it is not the config's anyway
+            tensor = _unpermute(tensor, heads)
         yield _hugging_face_name(name), tensor
 
 

@@ -61,7 +61,7 @@ def varlen_refusal(config: ModelConfig, device: torch.device, dtype: torch.dtype
         return f"it needs compute capability 8.0, the device has {has[0]}.{has[1]}"
     if dtype not in HALF:
         return f"it computes in float16 and bfloat16, not {dtype_name(dtype)}"
-    known = signature(varlen_attn).parameters if varlen_attn else {}
+    known = {} if varlen_attn is None else signature(varlen_attn).parameters
     if not {"block_table", "seqused_k", "num_splits"} <= set(known):
         return f"PyTorch {torch.__version__} has no varlen_attn that takes a block_table"
     try:
