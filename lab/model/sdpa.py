@@ -45,6 +45,7 @@ class Sdpa(_PerSegment):
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         has = capability(device)
+        self.on_gpu = has is not None
         # CUDA's memory-efficient kernel, all that a T4 and float32 have, knows no grouped queries. Flash and the CPU
         # kernel do: there a repeated KV head would only cost time.
         self.expands_kv = has is not None and (has < BFLOAT16_CAPABILITY or dtype not in HALF)
@@ -62,7 +63,7 @@ class Sdpa(_PerSegment):
         q, k, v = _heads_first(q), _heads_first(k), _heads_first(v)
         if n == length:
             return _rows_first(attend(q, k, v, is_causal=True))
-        if q.is_cuda:  # a kernel's own triangle: nothing is materialised
+        if self.on_gpu:  # a kernel's own triangle: nothing is materialised
             return _rows_first(attend(q, k, v, causal_lower_right(n, length)))
         mask = batch.causal_mask(i, min(n, QUERY_TILE), q.dtype)
         tiles = []
