@@ -158,7 +158,7 @@ def test_forms_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch, calls: list[Call], capability: tuple[int, int], dtype: torch.dtype,
     expands: bool, shape: str,
 ) -> None:  # fmt: skip
-    """What would be called on a GPU, computed here: KV heads repeated where the kernel knows no groups, no mask made."""
+    """What would be called on a GPU, computed here: KV heads repeated only where they must be, and no mask made."""
     monkeypatch.setattr(sdpa_module, "capability", lambda device: capability)
     backend = Sdpa(CPU, dtype)
     assert backend.expands_kv == expands

@@ -117,7 +117,7 @@ def test_block_index() -> None:
     assert isinstance(scattered, torch.Tensor) and scattered.tolist() == [3, 5, 4]
 
 
-@pytest.mark.parametrize(("num_blocks", "block_size", "name"), [(0, 16, "num_blocks is 0"), (4, -1, "block_size is -1")])
+@pytest.mark.parametrize(("num_blocks", "block_size", "name"), [(0, 16, "num_blocks is 0"), (4, -1, "block_size is")])
 def test_a_store_of_no_size(num_blocks: int, block_size: int, name: str) -> None:
     with pytest.raises(LabError, match=name):
         KVStore(CONFIG, num_blocks, block_size, dtype=torch.float32, device=CPU)

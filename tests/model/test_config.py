@@ -58,9 +58,9 @@ def test_the_number_of_weights(family: type) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"architectures": ["MistralForCausalLM"]}, "architecture 'MistralForCausalLM' is not supported; there is Llama"),
+        ({"architectures": ["MistralForCausalLM"]}, "architecture 'MistralForCausalLM' is not supported; there"),
         ({"architectures": None}, "architecture 'none' is not supported"),
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope type 'yarn' is not supported; there is default, lin"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope type 'yarn' is not supported; there is"),
         ({"rope_parameters": {"rope_type": "dynamic"}}, "rope type 'dynamic' is not supported"),
         ({"rope_scaling": {"type": "linear"}}, "rope type 'linear' needs factor"),
         ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "'llama3' needs low_freq_factor, high_freq_factor"),
@@ -96,7 +96,7 @@ def test_sliding_window_that_is_not_in_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rope_type", "settings"), [("default", {}), ("linear", {"factor": 2.5}), ("llama3", LLAMA3)], ids=lambda x: str(x)[:8]
+    ("rope_type", "settings"), [("default", {}), ("linear", {"factor": 2.5}), ("llama3", LLAMA3)], ids=str
 )
 def test_frequencies(rope_type: str, settings: dict[str, float]) -> None:
     """Bit for bit those of transformers, from its old and its new spelling."""
@@ -162,8 +162,8 @@ def test_a_decoder_in_another_dtype() -> None:
     ("name", "weight", "message"),
     [
         ("model.norm.weight", None, "1 weights are missing, first 'model.norm.weight'"),
-        ("model.layers.9.mlp.up_proj.weight", torch.zeros(1), "1 weights are too many, first 'model.layers.9.mlp.up_pr"),
-        ("lm_head.weight", torch.zeros(3, 128), r"'lm_head.weight' has shape \(3, 128\) and the config makes it \(512, 128"),
+        ("model.layers.9.mlp.up_proj.weight", torch.zeros(1), "1 weights are too many, first 'model.layers.9"),
+        ("lm_head.weight", torch.zeros(3, 128), r"'lm_head.weight' has shape \(3, 128\) and the config makes it \(512"),
         ("model.norm.weight", torch.zeros(128, dtype=torch.float16), "the weights are of several dtypes"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Hugging Face transformers on the same weights: the logits bit for bit where the work is cut alike, else to rounding."""
+"""Hugging Face transformers on the same weights: equal bit for bit where the work is cut alike, else to rounding."""
 
 from pathlib import Path
 
@@ -114,7 +114,7 @@ def test_greedy_tokens(decoder: Decoder, oracle: PreTrainedModel, driver) -> Non
 
 def test_a_ragged_batch(decoder: Decoder, oracle: PreTrainedModel, driver) -> None:
     """Five prompts of different lengths in one step, one token long among them."""
-    prompts = {name: PROMPT[i : i + n] for i, (name, n) in enumerate({"a": 30, "b": 1, "c": 90, "d": 16, "e": 17}.items())}
+    prompts = {name: PROMPT[i : i + n] for i, (name, n) in enumerate(zip("abcde", (30, 1, 90, 16, 17)))}
     for name, logits in driver(decoder).step(**prompts).items():
         expected = oracle_logits(oracle, prompts[name])
         assert (logits - expected).abs().max() < EPS, name
