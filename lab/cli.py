@@ -140,7 +140,7 @@ def run_generate(args: argparse.Namespace) -> int:
     limits = {"max_num_batched_tokens": args.max_num_batched_tokens, "max_num_seqs": args.max_num_seqs}
     engine = Engine(model, attention=args.attention, block_size=args.block_size, **limits)
     request = engine.submit(engine.chat(args.prompt) if args.chat else args.prompt, sampling)
-    for piece in engine.text(request):
+    for piece in engine.pieces(engine.tokens(request)):
         print(piece, end="", flush=True)
     print()
     if args.json:

@@ -1,6 +1,6 @@
 """Text or tokens in, text and tokens out: a model behind the loop."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -81,12 +81,11 @@ class Engine:
         finally:  # refused, interrupted or out of memory: leave nothing of this call behind
             for request in requests:
                 self.abort(request.request_id)
-        return [self._completion(request) for request in requests]
+        return [self.completion(request) for request in requests]
 
     def stream(self, prompt: Prompt, sampling: SamplingParams | None = None, request_id: str | None = None) -> Iterator[int]:
         """The tokens of one prompt as they are sampled. Closing the iterator aborts the request."""
-        request = self.submit(prompt, sampling, request_id)  # now, not at the first next(): errors come from this call
-        return self._stream(request)
+        return self.tokens(self.submit(prompt, sampling, request_id))
 
     def abort(self, request_id: str) -> bool:
         """End a request now and free its blocks; False if it is unknown or already over."""
@@ -107,12 +106,8 @@ class Engine:
     def step(self) -> StepRecord:
         return self.loop.step()
 
-    def decode(self, token_ids: Sequence[int]) -> str | None:
-        """The text of the tokens; None if the model has no tokenizer."""
-        tokenizer = self.model.tokenizer
-        return None if tokenizer is None else tokenizer.decode(token_ids, skip_special_tokens=True)
-
-    def _stream(self, request: Request) -> Iterator[int]:
+    def tokens(self, request: Request) -> Iterator[int]:
+        """The tokens of a submitted request as they are sampled. Closing the iterator aborts the request."""
         sent = 0
         try:
             while True:
@@ -125,6 +120,39 @@ class Engine:
         finally:
             self.abort(request.request_id)
 
+    def completion(self, request: Request) -> Completion:
+        """What became of a finished request."""
+        assert request.finish_reason is not None, f"{request.request_id} is not finished"
+        ids = request.output_token_ids
+        return Completion(request.request_id, ids, self.decode(ids), request.finish_reason)
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+
+    def decode(self, token_ids: Sequence[int]) -> str | None:
+        """The text of the tokens; None if the model has no tokenizer."""
+        tokenizer = self.model.tokenizer
+        return None if tokenizer is None else tokenizer.decode(token_ids, skip_special_tokens=True)
+
+    def pieces(self, tokens: Iterable[int]) -> Iterator[str]:
+        """The text of a stream of tokens, piece by piece; a character that is not complete yet is held back."""
+        ids: list[int] = []
+        sent = ""
+        for token in tokens:
+            ids.append(token)
+            text = self.decode(ids) or ""
+            if not text.endswith("\ufffd"):
+                yield text[len(sent) :]
+                sent = text
+        yield (self.decode(ids) or "")[len(sent) :]
+
+    def chat(self, message: str) -> str:
+        """The message as the model's chat template puts it to the model. Raises `RequestRejected` if it has none."""
+        template = getattr(self.model.tokenizer, "chat_template", None)
+        if template is None:
+            raise RequestRejected(f"the model {self.model.name!r} has no chat template; give the text as it is")
+        messages = [{"role": "user", "content": message}]
+        return self.model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
     def _token_ids(self, prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):
             if self.model.tokenizer is None:
@@ -132,11 +160,6 @@ class Engine:
             return list(self.model.tokenizer.encode(prompt))
         check_token_ids(prompt, self.model.decoder.config.vocab_size)
         return list(prompt)
-
-    def _completion(self, request: Request) -> Completion:
-        assert request.finish_reason is not None
-        ids = request.output_token_ids
-        return Completion(request.request_id, ids, self.decode(ids), request.finish_reason)
 
 
 def check_token_ids(token_ids: Sequence[int], vocab_size: int) -> None:

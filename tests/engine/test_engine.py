@@ -1,0 +1,141 @@
+"""The engine on a tiny random model: the same tokens however the work is cut and whatever else runs beside it."""
+
+import pytest
+import torch
+
+from lab.core import ConfigError, FinishReason, RequestRejected, SamplingParams
+from lab.engine import Engine
+from lab.engine.sampling import sample, top_p
+from lab.model.weights import load_model
+
+PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], [200, 100, 50], list(range(40, 80)), [7]]
+GREEDY = SamplingParams(max_tokens=16)
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.set_num_threads(1)
+    return load_model("tiny", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def alone(model):
+    """Each prompt by itself, in one pass."""
+    return [Engine(model).generate([prompt], GREEDY)[0].token_ids for prompt in PROMPTS]
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 5, 8, 64])
+@pytest.mark.parametrize("block_size", [1, 4, 16])
+def test_greedy_tokens_do_not_depend_on_the_budget_or_the_company(model, alone, budget, block_size):
+    engine = Engine(model, max_num_batched_tokens=budget, max_num_seqs=min(budget, 3), block_size=block_size)
+    completions = engine.generate(PROMPTS, GREEDY)
+    assert [c.token_ids for c in completions] == alone
+    assert all(len(c.token_ids) == 16 and c.finish_reason is FinishReason.LENGTH for c in completions)
+    assert len(engine.loop.trace.steps) >= sum(map(len, PROMPTS)) / budget
+    assert engine.loop.scheduler.pool.num_used == 0
+
+
+def test_greedy_tokens_survive_preemption(model, alone):
+    per_token = 2 * 4 * 2 * 32 * 4
+    engine = Engine(model, kv_cache_memory_bytes=16 * 4 * per_token, block_size=4, max_num_seqs=4)
+    assert [c.token_ids for c in engine.generate(PROMPTS, GREEDY)] == alone
+    assert sum(r.num_preemptions for r in engine.loop.trace.requests.values()) > 0
+
+
+def test_a_seed_gives_the_same_tokens_alone_and_in_company(model):
+    sampling = SamplingParams(max_tokens=12, temperature=1.0, top_p=0.9, seed=3)
+    alone = Engine(model).generate(PROMPTS[:1], sampling)[0].token_ids
+    together = Engine(model, max_num_batched_tokens=4).generate(PROMPTS, sampling)[0].token_ids
+    other = Engine(model).generate(PROMPTS[:1], SamplingParams(12, 1.0, 0.9, seed=4))[0].token_ids
+    assert alone == together != other
+
+
+def test_streams_side_by_side_get_their_own_tokens(model, alone):
+    engine = Engine(model)
+    streams = [engine.stream(prompt, GREEDY) for prompt in PROMPTS]
+    outputs = [list(tokens) for tokens in zip(*streams, strict=True)]
+    assert [list(tokens) for tokens in zip(*outputs)] == alone
+
+
+def test_closing_a_stream_aborts_it_and_the_others_go_on(model, alone):
+    engine = Engine(model)
+    first, second = engine.stream(PROMPTS[0], GREEDY, "first"), engine.stream(PROMPTS[1], GREEDY)
+    next(first)
+    first.close()
+    assert engine.loop.trace.requests["first"].finish_reason is FinishReason.ABORT
+    assert list(second) == alone[1] and engine.loop.scheduler.pool.num_used == 0
+
+
+def test_an_aborted_stream_ends(model):
+    engine = Engine(model)
+    stream = engine.stream(PROMPTS[0], GREEDY, "a")
+    got = [next(stream)]
+    assert engine.abort("a") and not engine.abort("a")
+    assert got + list(stream) == got
+
+
+def test_one_bad_prompt_stops_the_call_before_anything_runs_and_harms_no_other(model, alone):
+    engine = Engine(model)
+    running = engine.stream(PROMPTS[1], GREEDY)
+    first = next(running)
+    for bad, message in (([], "empty prompt"), ([3, 512], "token id 512 .* 0 to 511"), ([-1], "token id -1")):
+        with pytest.raises(RequestRejected, match=message):
+            engine.generate([PROMPTS[0], bad], GREEDY)
+    with pytest.raises(RequestRejected, match=r"4090 prompt tokens .* 4106, above the position limit of 4096"):
+        engine.generate([[1] * 4090], GREEDY)
+    with pytest.raises(RequestRejected, match="'a' is already here"):
+        engine.stream(PROMPTS[0], GREEDY, "a"), engine.stream(PROMPTS[0], GREEDY, "a")
+    engine.abort("a")
+    assert [first, *running] == alone[1] and engine.loop.scheduler.pool.num_used == 0
+
+
+def test_a_pool_too_small_for_a_block_or_a_prompt_is_refused(model):
+    with pytest.raises(ConfigError, match="kv_cache_memory_bytes is 100"):
+        Engine(model, kv_cache_memory_bytes=100)
+    engine = Engine(model, kv_cache_memory_bytes=2**16)
+    with pytest.raises(RequestRejected, match="the whole pool has 32"):
+        engine.generate([[1] * 40], GREEDY)
+
+
+def test_an_interrupted_call_leaves_nothing_behind(model, alone, monkeypatch):
+    engine = Engine(model)
+    execute, calls = engine.loop.executor.execute, iter(range(100))
+
+    def interrupted(plan, scheduler):
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return execute(plan, scheduler)
+
+    monkeypatch.setattr(engine.loop.executor, "execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.generate(PROMPTS, GREEDY)
+    assert engine.loop.scheduler.pool.num_used == 0 and not engine.loop.scheduler.has_unfinished
+    assert engine.generate(PROMPTS[:1], GREEDY)[0].token_ids == alone[0]
+
+
+def test_a_stop_token_ends_the_output(model, alone):
+    stop = alone[0][4]
+    sampling = SamplingParams(16, stop_token_ids=frozenset({stop}))
+    completion = Engine(model).generate(PROMPTS[:1], sampling)[0]
+    assert completion.finish_reason is FinishReason.STOP
+    assert completion.token_ids == alone[0][: alone[0].index(stop) + 1]
+
+
+def test_top_p_keeps_the_smallest_set_that_reaches_p():
+    probabilities = torch.tensor([0.1, 0.5, 0.15, 0.25], dtype=torch.float64)
+    assert top_p(probabilities, 1.0).tolist() == probabilities.tolist()
+    assert top_p(probabilities, 0.75).tolist() == [0, 0.5, 0, 0.25]
+    assert top_p(probabilities, 0.76).tolist() == [0, 0.5, 0.15, 0.25]
+    assert top_p(probabilities, 0.01).tolist() == [0, 0.5, 0, 0]
+
+
+def test_samples_follow_the_distribution(model):
+    from lab.core import Request
+
+    logits = torch.tensor([0.0, 1.0, 2.0])
+    draws = [sample(logits, Request("r", [0], SamplingParams(temperature=0.5, seed=s))) for s in range(2000)]
+    expected = torch.softmax(logits / 0.5, -1)
+    for token, p in enumerate(expected.tolist()):
+        assert abs(draws.count(token) / 2000 - p) < 0.03
+    for temperature in (1e-30, 1e-300):
+        assert sample(logits, Request("r", [0], SamplingParams(temperature=temperature))) == 2
