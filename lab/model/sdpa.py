@@ -56,7 +56,7 @@ class Sdpa(_PerSegment):
         if n == 1:
             # The heads that share a KV head become the queries of one small attention: each key is read once.
             q = q.view(1, kv_heads, heads // kv_heads, head_dim)
-            return F.scaled_dot_product_attention(q, _heads_first(k), _heads_first(v)).view(1, heads, head_dim)
+            return F.scaled_dot_product_attention(q, _heads_first(k), _heads_first(v)).reshape(1, heads, head_dim)
         if self.expands_kv:
             k, v = (x.repeat_interleave(heads // kv_heads, dim=1) for x in (k, v))
         attend = partial(F.scaled_dot_product_attention, enable_gqa=k.shape[1] < heads)

@@ -121,3 +121,5 @@ def test_block_index() -> None:
 def test_a_store_of_no_size(num_blocks: int, block_size: int, name: str) -> None:
     with pytest.raises(LabError, match=name):
         KVStore(CONFIG, num_blocks, block_size, dtype=torch.float32, device=CPU)
+    smallest = KVStore(CONFIG, 1, 1, dtype=torch.float32, device=CPU)
+    assert smallest.nbytes == KVStore.bytes_per_token(CONFIG, torch.float32)
