@@ -1,7 +1,7 @@
 """`python -m lab`: the experiments of the book as commands.
 
-Exit status: 0 all is well, 1 a check found a mismatch, 2 the input was wrong (one line says what). With `--json` the last
-line of standard output is one JSON document.
+Exit status: 0 all is well, 1 a check found a mismatch, 2 the input was wrong (one line says what). With `--json` the
+last line of standard output is one JSON document.
 """
 
 import argparse
@@ -43,11 +43,11 @@ def build_parser() -> argparse.ArgumentParser:
     conform.add_argument("--json", action="store_true", help="print one JSON document on the last line")
     conform.set_defaults(command=run_conform)
 
-    prefill = commands.add_parser("prefill", help="compute a prompt whole and in chunks; compare KV, logits, memory, time")
+    prefill = commands.add_parser("prefill", help="compare a prompt in chunks with the whole: KV, logits, memory, time")
     add_model_arguments(prefill)
     prefill.add_argument("--prompt-tokens", type=int, default=512, help="length of a seeded random prompt (512)")
     prefill.add_argument("--prompt", help="a text in place of random tokens")
-    prefill.add_argument("--chunk-sizes", type=int_list, default=[64, 256], help="comma-separated token counts (64,256)")
+    prefill.add_argument("--chunk-sizes", type=int_list, default=[64, 256], help="comma-separated (64,256)")
     prefill.add_argument("--repeats", type=int, default=3, help="timed runs of each chunk size (3)")
     prefill.set_defaults(command=run_prefill)
 
@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="tiny", help="tiny (random, no download), smollm2, a directory, .gguf or hub id")
+    parser.add_argument("--model", default="tiny", help="tiny (random), smollm2, a directory, a .gguf or a hub id")
     parser.add_argument("--device", help="cpu or cuda; the default is the GPU where there is one")
     parser.add_argument("--dtype", help="float32, bfloat16, float16 or float64; the default suits the device")
     parser.add_argument("--attention", help="varlen, sdpa or math; the default is the fastest that works")
@@ -94,7 +94,7 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, ensure_ascii=False))
 
 
-# -- the commands: each imports what it needs, so that `conform` starts without torch -----------------------------------
+# -- the commands: each imports what it needs, so that `conform` starts without torch ---------------------------------
 
 
 def run_conform(args: argparse.Namespace) -> int:

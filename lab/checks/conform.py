@@ -1,7 +1,7 @@
 """Replay golden runs of vLLM's own scheduler and compare every field of every step.
 
-A golden file has one workload a line: `config`, `arrivals` [step, id, prompt tokens, max_tokens, priority], and for each
-step the `plan` in order, who was `preempted`, who `finished` (both sorted by id) and the `free_blocks` after it.
+A golden file has one workload a line: `config`, `arrivals` [step, id, prompt tokens, max_tokens, priority], and for
+each step the `plan` in order, who was `preempted`, who `finished` (both sorted by id) and the `free_blocks` after it.
 """
 
 import json

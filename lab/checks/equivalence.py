@@ -1,8 +1,8 @@
 """Is a prompt computed in chunks the same as in one pass? KV cache and logits of every position, memory and time.
 
-Two tests, beside each other. Against the same model in higher precision: chunking may change how results are rounded, it
-must not make them less accurate, so error(chunked) <= 2 * error(whole) + floor. Against the whole pass itself: an absolute
-bound on the difference. A rounding difference passes both, a bug of `lab.checks.faults` fails them.
+Two tests, beside each other. Against the same model in higher precision: chunking may change how results are rounded,
+it must not make them less accurate, so error(chunked) <= 2 * error(whole) + floor. Against the whole pass itself: an
+absolute bound on the difference. A rounding difference passes both, a bug of `lab.checks.faults` fails them.
 """
 
 import random
@@ -152,9 +152,7 @@ class PrefillCheck:
     def compare(self, run: Prefill) -> tuple[tuple[Difference, ...], Difference]:
         """KV of each layer, and logits of all positions."""
         layers = range(self.decoder.config.num_hidden_layers)
-        kv = tuple(
-            difference([(run.kv(layer), self.whole.kv(layer), self.reference.kv(layer))]) for layer in layers
-        )
+        kv = tuple(difference([(run.kv(layer), self.whole.kv(layer), self.reference.kv(layer))]) for layer in layers)
         return kv, difference(self._logits(run))
 
     @torch.inference_mode()
@@ -176,7 +174,7 @@ class PrefillCheck:
             found.append(f"{run.kv_bytes} bytes of KV were written, not {self.kv_bytes}")
         if run.steps_that_sampled != 1:
             found.append(f"{run.steps_that_sampled} steps yielded a token, not 1")
-        if not torch.equal(run.sampled_logits[-1], self.decoder.logits(run.hidden[-1:])[0]):
+        if not torch.equal(run.sampled_logits, self.decoder.logits(run.hidden[-1:])):
             found.append("the token was not sampled from the last row's logits")
         return tuple(found)
 
@@ -193,7 +191,7 @@ def check_prefill(
 ) -> PrefillReport:
     """Compute the prompt whole and with each chunk size; one row each, the whole pass last.
 
-    Values, memory and time come from runs of their own, so that none disturbs the other; the timed runs are interleaved.
+    Values, memory and time come from runs of their own, so that none disturbs the other; the timed are interleaved.
     Raises `LabError` for a chunk size below 1 and for what `PrefillCheck` refuses.
     """
     for chunk_size in chunk_sizes:

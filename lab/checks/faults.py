@@ -6,11 +6,12 @@ They answer plausibly, and some even with the right next token; `lab.checks.equi
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lab.core import Scheduler, StepPlan
 from lab.engine.executor import TorchExecutor
-from lab.model.batch import Batch, Segment
+from lab.model.batch import Batch
 from lab.model.kv_store import KVStore
 
 
@@ -34,20 +35,19 @@ class MaskUpperLeft(TorchExecutor):
     """The causal mask hangs in the upper left corner, as `is_causal=True` hangs it: query i sees keys 0 to i."""
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.decoder(batch.token_ids, batch.positions, self.store, batch, upper_left)
+        return self.decoder(batch.token_ids, batch.positions, self.store, batch, UpperLeft())
 
 
-def upper_left(q: Tensor, store: KVStore, layer: int, batch: Batch) -> Tensor:
-    """Attention of each sequence with `is_causal=True`, whatever its number of queries and keys."""
-    outputs = []
-    queries = q.split(list(batch.query_lens))
-    for query, length, table in zip(queries, batch.context_lens, batch.block_tables):
-        k, v = store.read(layer, table, length)
-        out = torch.nn.functional.scaled_dot_product_attention(
-            *(t.transpose(0, 1).unsqueeze(0) for t in (query, k, v)), is_causal=True, enable_gqa=True
-        )
-        outputs.append(out.squeeze(0).transpose(0, 1))
-    return torch.cat(outputs)
+class UpperLeft:
+    name = "upper-left"
+
+    def __call__(self, q: Tensor, store: KVStore, layer: int, batch: Batch) -> Tensor:
+        outputs = []
+        for rows, length, table in zip(batch.rows, batch.context_lens, batch.block_tables):
+            query, k, v = (x.transpose(0, 1)[None] for x in (q[rows], *store.read(layer, table, length)))
+            out = F.scaled_dot_product_attention(query, k, v, is_causal=True, enable_gqa=True)
+            outputs.append(out[0].transpose(0, 1))
+        return torch.cat(outputs)
 
 
 class WrongSlotAtBlockEdge(TorchExecutor):
@@ -56,11 +56,9 @@ class WrongSlotAtBlockEdge(TorchExecutor):
     def build_batch(self, plan: StepPlan, scheduler: Scheduler) -> Batch:
         batch = super().build_batch(plan, scheduler)
         slots = batch.slots.clone()
-        first = torch.tensor(batch.query_lens, device=slots.device).cumsum(0) - torch.tensor(
-            batch.query_lens, device=slots.device
-        )
-        inside = batch.positions[first] > 0
-        slots[first[inside]] -= 1
+        for rows in batch.rows:
+            if batch.positions[rows.start] > 0:
+                slots[rows.start] -= 1
         return replace(batch, slots=slots)
 
 
@@ -90,6 +88,4 @@ FAULTS: tuple[type[TorchExecutor], ...] = (
 
 def starts(batch: Batch) -> Tensor:
     """`[T]`: for each row the position at which its sequence's part of the batch starts."""
-    lens = torch.tensor(batch.query_lens, device=batch.positions.device)
-    first = lens.cumsum(0) - lens
-    return batch.positions[first].repeat_interleave(lens)
+    return torch.cat([batch.positions[rows.start].expand(rows.stop - rows.start) for rows in batch.rows])

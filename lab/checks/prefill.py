@@ -17,9 +17,9 @@ NAME = "prompt"
 class Prefill:
     """A prompt of L tokens under a token budget of `chunk_size`, ready to run.
 
-    A request that is alone is cut by the budget only, so the plan is ceil(L / chunk_size) chunks. The KV cache has exactly
-    the blocks the prompt needs and is filled with NaN first: a slot that is read before it is written poisons all that
-    follows, and the slots that were written can be counted.
+    A request that is alone is cut by the budget only, so the plan is ceil(L / chunk_size) chunks. The KV cache has
+    exactly the blocks the prompt needs and is filled with NaN first: a slot that is read before it is written poisons
+    all that follows, and the slots that were written can be counted.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Prefill:
         self.request = Request(NAME, prompt, SamplingParams(max_tokens=1))
         self.loop.submit(self.request)
         self._hidden: list[Tensor] = []
-        self.sampled_logits: Tensor | None = None
+        self.sampled_logits = torch.empty(0)  # [1, vocab] of the last step; needs `keep_hidden`
         self.block_table: list[int] = []
 
     def run(self) -> "Prefill":

@@ -5,7 +5,9 @@ from typing import Any
 from lab.checks.equivalence import PrefillReport, PrefillRow
 from lab.model.device import dtype_name
 
-HEADER = ("chunk", "chunks", "median ms", "min-max ms", "peak MiB", "KV bytes", "max|dKV|", "max|dlogits|", "error", "match")
+HEADER = (
+    "chunk", "chunks", "median ms", "min-max ms", "peak MiB", "KV bytes", "max|dKV|", "max|dlogits|", "error", "match",
+)  # fmt: skip
 
 
 def as_table(report: PrefillReport) -> str:

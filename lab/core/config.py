@@ -89,7 +89,7 @@ class SchedulerConfig:
     def with_defaults(
         cls, *, max_num_batched_tokens: int | None = None, max_num_seqs: int | None = None, **others: Any
     ) -> "SchedulerConfig":
-        """A config whose missing one of the two limits follows the given one, so that only two given limits can clash."""
+        """If one of the two limits is missing it follows the other, so that only two given limits can clash."""
         budget, seqs = max_num_batched_tokens, max_num_seqs
         if budget is None:
             budget = max(DEFAULT_MAX_NUM_BATCHED_TOKENS, seqs or 0)

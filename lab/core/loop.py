@@ -111,6 +111,6 @@ class Loop:
         reason = self.scheduler.waiting_reasons()[head.request_id]
         return (
             f"nothing can be planned: {len(self.scheduler.waiting)} waiting, none running, and request "
-            f"{head.request_id!r} at the head ({head.num_tokens} tokens, {self.scheduler.pool.num_free} free blocks) waits "
-            f"for {reason.value}; abort it or enlarge what it waits for"
+            f"{head.request_id!r} at the head ({head.num_tokens} tokens, {self.scheduler.pool.num_free} free blocks) "
+            f"waits for {reason.value}; abort it or enlarge what it waits for"
         )

@@ -58,7 +58,7 @@ def request_metrics(timeline: RequestTimeline) -> RequestMetrics:
 def useful_ratio(trace: Trace) -> float:
     """Useful over computed tokens of the requests that ended: 1.0 if nothing was computed twice.
 
-    Useful are the KV slots that a request needed at its end: prompt and output, less the last token, which is never fed.
+    Useful are the KV slots that a request needed at its end: prompt and output, less the last token, never fed.
     """
     ended = [r for r in trace.requests.values() if r.token_times]
     useful = sum(r.num_prompt_tokens + len(r.token_times) - 1 for r in ended)

@@ -1,8 +1,8 @@
 """Who computes how many tokens in the next step: the rules of vLLM 0.33.0's V1 scheduler.
 
-There is no prefill and no decode here. A request has known tokens and computed tokens; a step feeds the difference, cut by
-the chunk cap and by what is left of the token budget. That running requests come before waiting ones is all it takes for
-decodes to come first. Text only: no prefix cache, no speculative decoding, no connectors.
+There is no prefill and no decode here. A request has known tokens and computed tokens; a step feeds the difference, cut
+by the chunk cap and by what is left of the token budget. That running requests come before waiting ones is all it takes
+for decodes to come first. Text only: no prefix cache, no speculative decoding, no connectors.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,8 +41,8 @@ class StepPlan:
 class Scheduler:
     """Owns the requests from submit to finish, and the block pool.
 
-    A step is `plan = schedule()`, then the model runs, then `update(plan, sampled)`. `abort` may be called between any two
-    of these.
+    A step is `plan = schedule()`, then the model runs, then `update(plan, sampled)`. `abort` may be called between any
+    two of these.
     """
 
     def __init__(self, config: SchedulerConfig, cache: CacheConfig) -> None:
@@ -154,7 +154,7 @@ class Scheduler:
         self.waiting.push_preempted(victim)
 
     def _admit_waiting(self, step: "_Step") -> WaitReason | None:
-        """Admit from the head of the queue while it fits; a blocked head blocks all behind it. Returns why it stopped."""
+        """Admit from the head of the queue while it fits; a blocked head blocks all. Returns why it stopped."""
         while self.waiting:
             request = self.waiting.head
             n = step.num_new_tokens(request)
@@ -188,7 +188,7 @@ class Scheduler:
     # -- after the model ----------------------------------------------------------------------------------------------
 
     def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
-        """Append the sampled token of each planned request whose known tokens are all computed; return those now over."""
+        """Give each planned request whose known tokens are all computed its token; return those now over."""
         finished = []
         for request in self._caught_up(plan):
             token = sampled[request.request_id]

@@ -58,7 +58,7 @@ class Trace:
         timeline.finished, timeline.finish_reason = time, reason
 
     def to_perfetto(self) -> dict[str, Any]:
-        """The run in Chrome's trace event format, a track per request; times in microseconds. Opens in ui.perfetto.dev."""
+        """The run in Chrome's trace event format, a track per request, in microseconds; for ui.perfetto.dev."""
         tracks = {request_id: track for track, request_id in enumerate(self.requests, start=1)}
         names: list[dict[str, Any]] = [
             {"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": request_id}}

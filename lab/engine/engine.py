@@ -39,9 +39,9 @@ class Completion:
 class Engine:
     """Serves requests with one model on one device.
 
-    `generate` runs a list of prompts to their end; `stream` yields one prompt's tokens as they come, beside whatever else
-    the engine serves; `abort` ends a request between two steps. `limits` are those of `SchedulerConfig.with_defaults`.
-    The KV cache takes `kv_cache_memory_bytes`, in blocks of `block_size` tokens.
+    `generate` runs a list of prompts to their end; `stream` yields one prompt's tokens as they come, beside whatever
+    else the engine serves; `abort` ends a request between two steps. `limits` are those of
+    `SchedulerConfig.with_defaults`. The KV cache takes `kv_cache_memory_bytes`, in blocks of `block_size` tokens.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Engine:
         block_bytes = block_size * KVStore.bytes_per_token(decoder.config, decoder.dtype)
         if kv_cache_memory_bytes < block_bytes:
             raise ConfigError(
-                f"kv_cache_memory_bytes is {kv_cache_memory_bytes} and one block of {block_size} tokens takes {block_bytes}"
+                f"kv_cache_memory_bytes is {kv_cache_memory_bytes}; a block of {block_size} tokens takes {block_bytes}"
             )
         cache = CacheConfig(kv_cache_memory_bytes // block_bytes, block_size)
         store = KVStore(decoder.config, cache.num_blocks, block_size, dtype=decoder.dtype, device=decoder.device)
@@ -83,7 +83,9 @@ class Engine:
                 self.abort(request.request_id)
         return [self.completion(request) for request in requests]
 
-    def stream(self, prompt: Prompt, sampling: SamplingParams | None = None, request_id: str | None = None) -> Iterator[int]:
+    def stream(
+        self, prompt: Prompt, sampling: SamplingParams | None = None, request_id: str | None = None
+    ) -> Iterator[int]:
         """The tokens of one prompt as they are sampled. Closing the iterator aborts the request."""
         return self.tokens(self.submit(prompt, sampling, request_id))
 
@@ -147,16 +149,16 @@ class Engine:
 
     def chat(self, message: str) -> str:
         """The message as the model's chat template puts it to the model. Raises `RequestRejected` if it has none."""
-        template = getattr(self.model.tokenizer, "chat_template", None)
-        if template is None:
+        tokenizer = self.model.tokenizer
+        if tokenizer is None or tokenizer.chat_template is None:
             raise RequestRejected(f"the model {self.model.name!r} has no chat template; give the text as it is")
         messages = [{"role": "user", "content": message}]
-        return self.model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
     def _token_ids(self, prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):
             if self.model.tokenizer is None:
-                raise RequestRejected(f"the model {self.model.name!r} has no tokenizer; give token ids in place of text")
+                raise RequestRejected(f"the model {self.model.name!r} has no tokenizer; give token ids, not text")
             return list(self.model.tokenizer.encode(prompt))
         check_token_ids(prompt, self.model.decoder.config.vocab_size)
         return list(prompt)

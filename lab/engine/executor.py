@@ -21,8 +21,8 @@ Observer = Callable[[Tensor, Tensor], None]
 class TorchExecutor:
     """A decoder, its KV cache and an attention backend, behind the loop's `Executor` protocol.
 
-    `observe`, if given, is called after each forward pass with hidden `[T, d]` and the logits `[S, vocab]` of the S rows
-    that are sampled.
+    `observe`, if given, is called after each forward pass with hidden `[T, d]` and the logits `[S, vocab]` of the S
+    rows that are sampled.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TorchExecutor:
         return Batch.build(segments, self.store.block_size, self.decoder.device, self.store.num_blocks)
 
     def segment(self, request_id: str, num_tokens: int, scheduler: Scheduler) -> Segment:
-        """The request's share of the step. The scheduler counts it as computed already: it ends where that count stands."""
+        """The request's share of the step; the scheduler counts it as computed already, so it ends at that count."""
         request = scheduler.requests[request_id]
         stop = request.num_computed_tokens
         start = stop - num_tokens
@@ -56,7 +56,7 @@ class TorchExecutor:
         return Segment(request.token_ids(start, stop), start, table, self.is_sampled(request_id, scheduler))
 
     def is_sampled(self, request_id: str, scheduler: Scheduler) -> bool:
-        """Only a request whose known tokens are all computed has a next token; a chunk before the last has none."""
+        """Only a request whose known tokens are all computed has a next token; no chunk before the last."""
         return scheduler.requests[request_id].num_uncomputed_tokens == 0
 
     def forward(self, batch: Batch) -> Tensor:

@@ -9,9 +9,9 @@ from lab.core import Request
 def sample(logits: Tensor, request: Request) -> int:
     """The next token of a request from its `[vocab]` logits.
 
-    Greedy at temperature 0. Otherwise the draw depends on the logits, on the request's seed and on how many tokens it has,
-    and on nothing else: not on the batch, not on a preemption. It is made on the CPU in float64, so a seed means the same
-    on every device.
+    Greedy at temperature 0. Otherwise the draw depends on the logits, on the request's seed and on how many tokens it
+    has, and on nothing else: not on the batch, not on a preemption. It is made on the CPU in float64, so a seed means
+    the same on every device.
     """
     sampling = request.sampling
     if sampling.temperature == 0:

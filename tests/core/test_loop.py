@@ -41,7 +41,8 @@ def make_loop(budget=8, num_blocks=20, **config) -> Loop:
 
 def test_the_trace_times_what_each_request_saw():
     loop = make_loop()
-    trace = loop.run([Request("a", range(13), SamplingParams(3)), Request("b", range(2), SamplingParams(1), arrival=1.0)])
+    late = Request("b", range(2), SamplingParams(1), arrival=1.0)
+    trace = loop.run([Request("a", range(13), SamplingParams(3)), late])
     a, b = trace.requests["a"], trace.requests["b"]
     assert [dict(step.num_tokens) for step in trace.steps] == [{"a": 8}, {"a": 5}, {"a": 1}, {"a": 1}, {"b": 2}]
     assert a.token_times == pytest.approx([0.02, 0.03, 0.04]) and a.finish_reason is FinishReason.LENGTH
@@ -142,5 +143,6 @@ def test_percentile_is_a_sample_and_never_above_the_maximum():
 
 
 def test_core_loads_neither_torch_nor_numpy():
-    code = "import sys, lab.core, lab.core.metrics; print([m for m in ('torch', 'numpy', 'matplotlib') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = "import sys, lab.core, lab.core.metrics; print({'torch', 'numpy', 'matplotlib'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
