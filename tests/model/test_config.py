@@ -120,6 +120,18 @@ def test_llama3_has_all_three_kinds() -> None:
     assert (ratio == 1).any() and (ratio == 8).any() and ((ratio > 1) & (ratio < 8)).any()
 
 
+def test_llama3_defaults_are_those_of_llama_3() -> None:
+    raw = {
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 5e5,
+            **LLAMA3,
+            "original_max_position_embeddings": 8192,
+        }
+    }
+    assert RopeConfig("llama3", 5e5, 8.0) == RopeConfig.from_hf(raw)
+
+
 def test_llama3_trained_length_defaults_to_the_position_limit() -> None:
     scaling = {"rope_type": "llama3", **LLAMA3}
     del scaling["original_max_position_embeddings"]
