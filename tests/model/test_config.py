@@ -95,9 +95,11 @@ def test_sliding_window_that_is_not_in_use() -> None:
     ModelConfig.from_hf(LLAMA | {"layer_types": ["full_attention"] * 2})
 
 
-@pytest.mark.parametrize(
-    ("rope_type", "settings"), [("default", {}), ("linear", {"factor": 2.5}), ("llama3", LLAMA3)], ids=str
-)
+OTHER_LLAMA3 = {"factor": 3.0, "low_freq_factor": 2.0, "high_freq_factor": 5.0, "original_max_position_embeddings": 900}
+ROPES = [("default", {}), ("linear", {"factor": 2.5}), ("llama3", LLAMA3), ("llama3", OTHER_LLAMA3)]
+
+
+@pytest.mark.parametrize(("rope_type", "settings"), ROPES, ids=str)
 def test_frequencies(rope_type: str, settings: dict[str, float]) -> None:
     """Bit for bit those of transformers, from its old and its new spelling."""
     parameters = {"rope_type": rope_type, "rope_theta": 50000.0, **settings}
@@ -120,16 +122,10 @@ def test_llama3_has_all_three_kinds() -> None:
     assert (ratio == 1).any() and (ratio == 8).any() and ((ratio > 1) & (ratio < 8)).any()
 
 
-def test_llama3_defaults_are_those_of_llama_3() -> None:
-    raw = {
-        "rope_parameters": {
-            "rope_type": "llama3",
-            "rope_theta": 5e5,
-            **LLAMA3,
-            "original_max_position_embeddings": 8192,
-        }
-    }
-    assert RopeConfig("llama3", 5e5, 8.0) == RopeConfig.from_hf(raw)
+def test_rope_defaults() -> None:
+    assert RopeConfig.from_hf({}) == RopeConfig("default", 10000.0)
+    scaling = {"rope_type": "llama3", **LLAMA3, "original_max_position_embeddings": 8192}  # Llama 3.1's own
+    assert RopeConfig.from_hf({"rope_theta": 5e5, "rope_scaling": scaling}) == RopeConfig("llama3", 5e5, 8.0)
 
 
 def test_llama3_trained_length_defaults_to_the_position_limit() -> None:
