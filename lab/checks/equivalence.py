@@ -25,9 +25,13 @@ from lab.model.attention import AttentionBackend, select_backend
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
 
+# float64 has none here: it is held to the absolute bound alone.
 HIGHER_PRECISION = {torch.float32: torch.float64, torch.bfloat16: torch.float32, torch.float16: torch.float32}
-ABSOLUTE_BOUND = 512.0  # in units of eps * scale
-FLOOR = 4.0
+
+# In units of eps(dtype) * max |reference|. Rounding errors add up like a random walk over the layers: SmolLM2's 30
+# layers reach 21 in float32 and 7 in bfloat16, which rounds only what a kernel returns, not what it sums.
+ABSOLUTE_BOUND = {torch.float64: 64.0, torch.float32: 64.0, torch.bfloat16: 16.0, torch.float16: 16.0}
+FLOOR = 4.0  # where the whole pass happens to be exact, rounding the chunked one differently is no fault
 ROWS_AT_ONCE = 256  # logits of all positions are compared in slices: whole they are L * vocab * 8 bytes
 
 
@@ -48,9 +52,10 @@ class Difference:
     def problem(self, dtype: torch.dtype) -> str | None:
         """What is wrong with it, or None. Written so that a NaN is wrong."""
         unit = torch.finfo(dtype).eps * self.scale
-        if not self.delta <= ABSOLUTE_BOUND * unit:
-            return f"max |delta| {self.delta:.3g} is above {ABSOLUTE_BOUND * unit:.3g}"
-        if not self.error <= 2 * self.whole_error + FLOOR * unit:
+        bound = ABSOLUTE_BOUND[dtype] * unit
+        if not self.delta <= bound:
+            return f"max |delta| {self.delta:.3g} is above {bound:.3g}"
+        if dtype in HIGHER_PRECISION and not self.error <= 2 * self.whole_error + FLOOR * unit:
             return f"error {self.error:.3g} is above twice the whole pass's {self.whole_error:.3g}"
         return None
 
@@ -115,7 +120,7 @@ class PrefillCheck:
         )
 
     def _reference(self) -> Prefill:
-        dtype = HIGHER_PRECISION[self.decoder.dtype]
+        dtype = HIGHER_PRECISION.get(self.decoder.dtype, self.decoder.dtype)
         decoder = self.decoder.to(dtype)
         return Prefill(decoder, self.prompt, len(self.prompt), keep_hidden=True, **self.options)
 

@@ -18,9 +18,9 @@ from lab.core import ConfigError, RequestRejected
 from lab.model.weights import load_model
 
 SYMPTOM = {
-    RopeRestarted: "KV of layer 0: max |delta|",
-    OffsetCountedTwice: "KV of layer 0: max |delta|",
-    MaskUpperLeft: "KV of layer 1: max |delta|",  # the first layer's KV does not depend on attention
+    RopeRestarted: "KV of layer 0: ",
+    OffsetCountedTwice: "KV of layer 0: ",
+    MaskUpperLeft: "KV of layer 1: ",  # the first layer's KV does not depend on attention
     WrongSlotAtBlockEdge: "bytes of KV were written",
     PartialChunkSampled: "steps yielded a token, not 1",
     StaleLastRow: "not sampled from the last row",
@@ -33,7 +33,7 @@ def one_thread():
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "math"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", ["tiny", "tiny-llama3", "tiny-qwen2", "tiny-qwen3"])
 def test_chunked_equals_whole(name, dtype, attention):
     decoder = load_model(name, dtype=dtype, device="cpu").decoder
@@ -60,9 +60,10 @@ def test_block_and_chunk_edges(prompt_tokens, block_size):
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("chunk_size", [7, 16, 25])
-def test_every_planted_fault_is_caught_by_its_symptom(fault, chunk_size):
-    decoder = load_model("tiny", device="cpu").decoder
+def test_every_planted_fault_is_caught_by_its_symptom(fault, chunk_size, dtype):
+    decoder = load_model("tiny", dtype=dtype, device="cpu").decoder
     prompt = random_prompt(decoder, 100)
     if fault is WrongSlotAtBlockEdge and chunk_size == 16:
         chunk_size = 17  # 16 starts every chunk on a block of its own, and nothing would be overwritten early
