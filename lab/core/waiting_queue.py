@@ -56,7 +56,9 @@ class PriorityQueue(FcfsQueue):
 
     @staticmethod
     def victim(running: list[Request]) -> Request:
-        """Whom to preempt: the least important, and of those the latest."""
+        """Whom to preempt: the least important, and of those the latest; of equals, as in vLLM 0.33.0, the first in
+        `running`. Two equals may then preempt each other by turns without an end, so let no two arrive at one moment.
+        """
         return max(running, key=lambda r: (r.priority, r.arrival))
 
 

@@ -25,14 +25,17 @@ def schedulers(draw) -> Scheduler:
 
 @composite
 def loads(draw, scheduler: Scheduler) -> list[tuple[int, Request]]:
-    """(step of arrival, request): each fits the pool alone."""
+    """(step of arrival, request): each fits the pool alone, and no two arrive at one moment, as on a real clock.
+
+    With equal arrivals vLLM's choice of a victim can change sides for ever: see `PriorityQueue.victim`.
+    """
     slots = scheduler.cache.num_tokens
     requests = []
     for index in range(draw(st.integers(1, 8))):
         prompt = draw(st.integers(1, slots))
         sampling = SamplingParams(max_tokens=draw(st.integers(1, slots - prompt + 1)))
         step = draw(st.integers(0, 10))
-        requests.append((step, Request(f"r{index}", range(prompt), sampling, draw(st.integers(0, 2)), step)))
+        requests.append((step, Request(f"r{index}", range(prompt), sampling, draw(st.integers(0, 2)), step + index / 10)))
     return sorted(requests, key=lambda item: item[0])
 
 
