@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lab.core import CacheConfig, Loop, Request, SamplingParams, Scheduler, SchedulerConfig
+from lab.core.config import require_at_least
 from lab.engine.executor import TorchExecutor
 from lab.model.attention import AttentionBackend
 from lab.model.decoder import Decoder
@@ -35,7 +36,8 @@ class Prefill:
     ) -> None:
         self.decoder = decoder
         self.chunk_size = chunk_size
-        cache = CacheConfig(num_blocks=-(-len(prompt) // block_size), block_size=block_size)
+        require_at_least("block_size", block_size, 1)
+        cache = CacheConfig(num_blocks=max(1, -(-len(prompt) // block_size)), block_size=block_size)
         self.store = KVStore(decoder.config, cache.num_blocks, block_size, dtype=decoder.dtype, device=decoder.device)
         for tensor in (*self.store.keys, *self.store.values):
             tensor.fill_(float("nan"))

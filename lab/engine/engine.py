@@ -16,6 +16,7 @@ from lab.core import (
     SchedulerConfig,
     StepRecord,
 )
+from lab.core.config import require_at_least
 from lab.engine.executor import TorchExecutor
 from lab.model.attention import select_backend
 from lab.model.kv_store import KVStore
@@ -56,6 +57,7 @@ class Engine:
         decoder = model.decoder
         limits.setdefault("max_model_len", decoder.config.max_position_embeddings)
         config = SchedulerConfig.with_defaults(**limits)
+        require_at_least("block_size", block_size, 1)
         block_bytes = block_size * KVStore.bytes_per_token(decoder.config, decoder.dtype)
         if kv_cache_memory_bytes < block_bytes:
             raise ConfigError(
@@ -147,19 +149,18 @@ class Engine:
                 sent = text
         yield (self.decode(ids) or "")[len(sent) :]
 
-    def chat(self, message: str) -> str:
+    def chat(self, message: str) -> list[int]:
         """The message as the model's chat template puts it to the model. Raises `RequestRejected` if it has none."""
         tokenizer = self.model.tokenizer
         if tokenizer is None or tokenizer.chat_template is None:
             raise RequestRejected(f"the model {self.model.name!r} has no chat template; give the text as it is")
         messages = [{"role": "user", "content": message}]
-        return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return list(tokenizer.encode(text, add_special_tokens=False))  # the template has written them
 
     def _token_ids(self, prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):
-            if self.model.tokenizer is None:
-                raise RequestRejected(f"the model {self.model.name!r} has no tokenizer; give token ids, not text")
-            return list(self.model.tokenizer.encode(prompt))
+            return self.model.encode(prompt)
         check_token_ids(prompt, self.model.decoder.config.vocab_size)
         return list(prompt)
 

