@@ -26,7 +26,7 @@ test: .venv/ready lint ## run every test, the notebooks' outputs included
 	@$(PY) -m pytest -n 2 --dist loadscope $(NBVAL) tests chapters $(ARGS)
 
 lint: .venv/ready ## ruff and mypy
-	@$(PY) -m ruff check lab tools tests
+	@$(PY) -m ruff check lab tools tests bench
 	@$(PY) -m mypy
 
 sync: .venv/ready ## write chapters/zh and chapters/en from chapters/src, running the notebooks that changed
@@ -35,9 +35,7 @@ sync: .venv/ready ## write chapters/zh and chapters/en from chapters/src, runnin
 lab: .venv/jupyterlab ## open the notebooks in JupyterLab
 	@$(PY) -m jupyterlab chapters
 
-bench: .venv/ready ## time the engine beside its peers (installs them apart, takes up to 40 minutes)
-	@test -d .venv-bench || $(PYTHON) -m venv .venv-bench
-	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+bench: .venv-bench/ready ## time the engine beside transformers (in an environment of its own; 10 to 20 minutes)
 	@.venv-bench/bin/python -m bench $(ARGS)
 
 lock: ## resolve requirements.in anew into requirements.txt
@@ -52,6 +50,11 @@ clean: ## remove what was built and installed
 	@$(PIP) -r requirements.txt
 	@$(PIP) --no-deps -r requirements-nodeps.txt
 	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv-bench/ready: bench/requirements.txt requirements.txt
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@touch $@
 
 .venv/jupyterlab: .venv/ready requirements-jupyterlab.txt

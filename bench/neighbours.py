@@ -1,0 +1,43 @@
+"""What else the machine is doing: a time is only as good as the quiet around it."""
+
+import os
+import time
+from pathlib import Path
+
+TOLERATED = 0.1  # processors
+
+
+class Neighbours:
+    """Counts the processor time of other processes from its making on."""
+
+    def __init__(self) -> None:
+        self.load_average = os.getloadavg()[0]
+        self._since = time.monotonic()
+        self._busy = _busy_elsewhere()
+
+    @property
+    def processors(self) -> float | None:
+        """How many processors the others kept busy, on average; None where the system doesn't say."""
+        busy = _busy_elsewhere()
+        if busy is None or self._busy is None:
+            return None
+        return max(0.0, busy - self._busy) / (time.monotonic() - self._since)
+
+    def verdict(self) -> str:
+        """One sentence on whether times taken since then can be trusted."""
+        processors, load = self.processors, f"load average {self.load_average:.1f} at the start"
+        if processors is None:
+            return f"Not to be trusted: what else ran is unknown ({load})."
+        seen = f"other processes kept {processors:.2f} processors busy ({load})"
+        if processors > TOLERATED:
+            return f"Not to be trusted: {seen}; run it again when the machine is quiet."
+        return f"To be trusted: {seen}."
+
+
+def _busy_elsewhere() -> float | None:
+    """Processor seconds since boot that were not ours, by /proc/stat (proc(5))."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+    user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = map(int, stat.read_text().split("\n")[0].split()[1:])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK") - time.process_time()
