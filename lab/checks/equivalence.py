@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from lab.checks.prefill import Prefill
 from lab.core.config import require_at_least
@@ -205,7 +205,7 @@ def check_prefill(
     check = PrefillCheck(decoder, prompt, attention=backend, block_size=block_size, executor_type=executor_type)
     sizes = list(dict.fromkeys([*chunk_sizes, len(prompt)]))
     timings = check.timings(sizes, repeats)
-    rows = [check.row(size, timings[size]) for size in tqdm(sizes, desc="values and memory", leave=False)]
+    rows = [check.row(size, timings[size]) for size in tqdm(sizes, desc="values and memory", leave=False, disable=None)]
     return PrefillReport(len(prompt), decoder.dtype, backend.name, check.kv_bytes, tuple(rows))
 
 
