@@ -5,18 +5,12 @@ last line of standard output is one JSON document.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from lab.core.config import require_at_least
+from lab import commands
 from lab.core.errors import LabError
-
-if TYPE_CHECKING:
-    from lab.model.weights import LoadedModel
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -29,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         return 0
@@ -36,30 +32,45 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description="A minimal LLM inference runtime to learn from.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    conform = commands.add_parser("conform", help="replay golden runs of vLLM's scheduler and compare every step")
+    conform = subparsers.add_parser("conform", help="replay golden runs of vLLM's scheduler and compare every step")
     conform.add_argument("file", type=Path, nargs="+", help="golden runs, one JSON object a line")
     conform.add_argument("--json", action="store_true", help="print one JSON document on the last line")
-    conform.set_defaults(command=run_conform)
+    conform.set_defaults(command=commands.replay)
 
-    prefill = commands.add_parser("prefill", help="compare a prompt in chunks with the whole: KV, logits, memory, time")
+    prefill = subparsers.add_parser("prefill", help="a prompt in chunks beside the whole: KV, logits, memory, time")
     add_model_arguments(prefill)
     prefill.add_argument("--prompt-tokens", type=int, default=512, help="length of a seeded random prompt (512)")
     prefill.add_argument("--prompt", help="a text in place of random tokens")
     prefill.add_argument("--chunk-sizes", type=int_list, default=[64, 256], help="comma-separated (64,256)")
     prefill.add_argument("--repeats", type=int, default=3, help="timed runs of each chunk size (3)")
-    prefill.set_defaults(command=run_prefill)
+    prefill.set_defaults(command=commands.prefill)
 
-    generate = commands.add_parser("generate", help="continue a text")
+    generate = subparsers.add_parser("generate", help="continue a text")
     generate.add_argument("prompt", help="the text to continue")
     add_model_arguments(generate)
     add_sampling_arguments(generate)
-    generate.set_defaults(command=run_generate)
+    generate.set_defaults(command=commands.generate)
 
-    doctor = commands.add_parser("doctor", help="what this machine has, what lab chose, and why")
+    doctor = subparsers.add_parser("doctor", help="what this machine has, what lab chose, and why")
     add_model_arguments(doctor)
-    doctor.set_defaults(command=run_doctor)
+    doctor.set_defaults(command=commands.doctor)
+
+    record = subparsers.add_parser("record", help="run a suite of experiments and keep what was measured")
+    record.add_argument("--suite", choices=["prefill"], default="prefill", help="which experiments (prefill)")
+    record.add_argument("--model", default="smollm2", help="as for the other commands (smollm2)")
+    record.add_argument("--device", help="cpu or cuda; the default is the GPU where there is one")
+    record.add_argument("--seed", type=int, default=0, help="of random weights and prompts (0)")
+    record.add_argument("--out", type=Path, help="folder of the records (data/records)")
+    record.set_defaults(command=commands.record)
+
+    compare = subparsers.add_parser("compare", help="two records side by side, if they are alike")
+    compare.add_argument("a", type=Path)
+    compare.add_argument("b", type=Path)
+    compare.add_argument("--vary", nargs="+", default=[], metavar="FIELD", help="fields that may differ")
+    compare.add_argument("--json", action="store_true", help="print one JSON document on the last line")
+    compare.set_defaults(command=commands.compare)
     return parser
 
 
@@ -88,95 +99,3 @@ def int_list(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a comma-separated list of numbers") from None
-
-
-def print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, ensure_ascii=False))
-
-
-# -- the commands: each imports what it needs, so that `conform` starts without torch ---------------------------------
-
-
-def run_conform(args: argparse.Namespace) -> int:
-    from lab.checks.conform import conform
-
-    results = {str(path): conform(path) for path in args.file}
-    for path, result in results.items():
-        for mismatch in result.mismatches:
-            print(f"{path}: {mismatch}")
-        print(
-            f"{path}: {result.workloads} workloads, {result.steps} steps, {result.preemptions} preemptions, "
-            f"{len(result.mismatches)} mismatches"
-        )
-    if args.json:
-        print_json({path: asdict(result) for path, result in results.items()})
-    return int(any(result.mismatches for result in results.values()))
-
-
-def run_prefill(args: argparse.Namespace) -> int:
-    from lab.checks.equivalence import check_prefill, random_prompt
-    from lab.checks.report import as_json, as_table
-    from lab.measure.environment import environment
-
-    model = load(args)
-    decoder = model.decoder
-    prompt = model.encode(args.prompt) if args.prompt else random_prompt(decoder, args.prompt_tokens, args.seed)
-    report = check_prefill(
-        decoder, prompt, args.chunk_sizes, attention=args.attention, block_size=args.block_size, repeats=args.repeats
-    )
-    print(f"{model.name} ({model.source})")
-    print(as_table(report))
-    if args.json:
-        print_json({"model": model.name, **as_json(report), "environment": environment(decoder.device)})
-    return int(not report.ok)
-
-
-def run_generate(args: argparse.Namespace) -> int:
-    from lab.core import SamplingParams
-    from lab.engine import Engine
-
-    sampling = SamplingParams(args.max_tokens, args.temperature, args.top_p, args.seed)
-    model = load(args)
-    limits = {"max_num_batched_tokens": args.max_num_batched_tokens, "max_num_seqs": args.max_num_seqs}
-    engine = Engine(model, attention=args.attention, block_size=args.block_size, **limits)
-    request = engine.submit(engine.chat(args.prompt) if args.chat else args.prompt, sampling)
-    for piece in engine.pieces(engine.tokens(request)):
-        print(piece, end="", flush=True)
-    print()
-    if args.json:
-        completion = engine.completion(request)
-        print_json(vars(completion) | {"prompt": args.prompt, "finish_reason": completion.finish_reason.value})
-    return 0
-
-
-def run_doctor(args: argparse.Namespace) -> int:
-    from lab.measure.environment import environment
-    from lab.model.attention import select_backend
-    from lab.model.device import dtype_name
-
-    decoder = load(args).decoder
-    selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, args.block_size)
-    report = {
-        **environment(decoder.device),
-        "dtype": dtype_name(decoder.dtype),
-        "attention": selected.backend.name,
-        "attention_reason": selected.reason,
-    }
-    for name, value in report.items():
-        print(f"{name:>20}  {value}")
-    if args.json:
-        print_json(report)
-    return 0
-
-
-def load(args: argparse.Namespace) -> "LoadedModel":
-    import torch
-
-    from lab.model.device import disable_tf32
-    from lab.model.weights import load_model
-
-    if args.threads is not None:
-        require_at_least("threads", args.threads, 1)
-        torch.set_num_threads(args.threads)
-    disable_tf32()
-    return load_model(args.model, dtype=args.dtype, device=args.device, seed=args.seed)

@@ -46,7 +46,8 @@ def test_minimal_is_a_promise():
 
 
 def test_the_counter_counts_code_only():
-    source = '"""Doc."""\n\n# why\nx = [\n    1,  # one\n]\n\n\ndef f():\n    """Doc\n    more."""\n    return """a\nb"""\n'
+    head = '"""Doc."""\n\n# why\nx = [\n    1,  # one\n]\n\n'
+    source = head + 'def f():\n    """Doc\n    more."""\n    return """a\nb"""\n'
     assert code_lines(source) == 6  # x = [ 1, ] | def f() | return and its second line
 
 

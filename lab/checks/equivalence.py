@@ -77,6 +77,11 @@ class PrefillRow:
     def ok(self) -> bool:
         return not self.problems
 
+    @property
+    def error_ratio(self) -> float:
+        """The largest error of the run, as a multiple of the whole pass's."""
+        return max(d.error_ratio for d in (*self.kv, self.logits))
+
 
 @dataclass(frozen=True)
 class PrefillReport:
@@ -106,6 +111,7 @@ class PrefillCheck:
         block_size: int = 16,
         executor_type: type[TorchExecutor] = TorchExecutor,
     ) -> None:
+        require_at_least("the number of prompt tokens", len(prompt), 1)
         check_token_ids(prompt, decoder.config.vocab_size)
         self.decoder = decoder
         self.prompt = prompt

@@ -35,7 +35,8 @@ def loads(draw, scheduler: Scheduler) -> list[tuple[int, Request]]:
         prompt = draw(st.integers(1, slots))
         sampling = SamplingParams(max_tokens=draw(st.integers(1, slots - prompt + 1)))
         step = draw(st.integers(0, 10))
-        requests.append((step, Request(f"r{index}", range(prompt), sampling, draw(st.integers(0, 2)), step + index / 10)))
+        priority = draw(st.integers(0, 2))
+        requests.append((step, Request(f"r{index}", range(prompt), sampling, priority, step + index / 10)))
     return sorted(requests, key=lambda item: item[0])
 
 

@@ -1,0 +1,136 @@
+"""`python -m lab` as a reader types it: what it prints, and how it says no."""
+
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lab.cli import main
+from lab.measure.records import load
+
+GOLDEN = Path(__file__).parent / "golden" / "vllm-0.33.0-schedules.jsonl"
+
+
+def run(capsys, *argv: str) -> tuple[int, str, str]:
+    try:
+        status = main(argv)
+    except SystemExit as exit:  # argparse
+        status = exit.code
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def last_line(out: str) -> dict:
+    return json.loads(out.splitlines()[-1])
+
+
+def test_conform(capsys, tmp_path):
+    status, out, _ = run(capsys, "conform", str(GOLDEN), "--json")
+    assert status == 0 and "112 workloads, 17401 steps, 1171 preemptions, 0 mismatches" in out
+    assert last_line(out)[str(GOLDEN)]["mismatches"] == []
+    changed = tmp_path / "changed.jsonl"
+    changed.write_text(GOLDEN.read_text().splitlines()[0].replace('"free_blocks":54', '"free_blocks":53'))
+    status, out, _ = run(capsys, "conform", str(changed))
+    assert status == 1 and "workload 0 step 0 free_blocks: expected 53, got 54" in out
+
+
+def test_conform_starts_without_torch():
+    code = f"import sys; from lab.cli import main; main(['conform', {str(GOLDEN)!r}]); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_prefill(capsys):
+    options = ("--prompt-tokens", "40", "--chunk-sizes", "1,7,100", "--device", "cpu", "--json")
+    status, out, _ = run(capsys, "prefill", *options)
+    document = last_line(out)
+    assert status == 0 and document["ok"] and document["model"] == "tiny"
+    assert [row["chunks"] for row in document["rows"]] == [40, 6, 1, 1]
+    assert {row["kv_bytes"] for row in document["rows"]} == {document["kv_bytes_formula"]} == {40 * 2 * 4 * 2 * 32 * 4}
+    assert len(document["rows"][0]["kv_delta"]) == 4 and document["environment"]["torch"]
+
+
+def test_prefill_says_no_with_status_1(capsys, monkeypatch):
+    from lab.checks import equivalence, faults
+
+    check = equivalence.check_prefill
+    broken = partial(check, executor_type=faults.RopeRestarted)
+    monkeypatch.setattr(equivalence, "check_prefill", broken)
+    status, out, _ = run(capsys, "prefill", "--prompt-tokens", "40", "--chunk-sizes", "7", "--device", "cpu", "--json")
+    assert status == 1 and "NO" in out and not last_line(out)["ok"]
+
+
+def test_generate_is_the_same_in_small_chunks(capsys):
+    options = ("--max-tokens", "6", "--device", "cpu", "--json")
+    _, whole, _ = run(capsys, "generate", "a prompt of some tokens", *options)
+    status, chunked, _ = run(capsys, "generate", "a prompt of some tokens", "--max-num-batched-tokens", "3", *options)
+    assert status == 0 and last_line(whole)["token_ids"] == last_line(chunked)["token_ids"]
+
+
+def test_the_real_model_answers(capsys, monkeypatch, smollm2):
+    from lab.model import weights
+
+    monkeypatch.setattr(weights, "load_model", lambda *_, **__: smollm2)
+    for options in ((), ("--max-num-batched-tokens", "8"), ("--chat", "--max-num-batched-tokens", "8")):
+        text = "What is the capital of France?" if "--chat" in options else "The capital of France is"
+        status, out, _ = run(capsys, "generate", text, "--max-tokens", "8", *options)
+        assert status == 0 and "Paris" in out
+
+
+def test_record_and_compare(capsys, tmp_path, monkeypatch):
+    from lab.checks import suite
+
+    monkeypatch.setattr(suite, "PROMPT_TOKENS", 30)
+    monkeypatch.setattr(suite, "CHUNK_SIZES", (7,))
+    for seed in ("0", "1"):
+        out = str(tmp_path / seed)
+        assert run(capsys, "record", "--model", "tiny", "--device", "cpu", "--seed", seed, "--out", out)[0] == 0
+    first, second = ({path.stem: path for path in (tmp_path / s).rglob("*.json")} for s in "01")
+    assert set(first) == set(second) == {"prefill-float32", "prefill-bfloat16", "prefill-float16"}
+    assert [row["chunk_size"] for row in load(first["prefill-float32"]).rows] == [7, 30]
+    a, b = str(first["prefill-float32"]), str(second["prefill-float32"])
+    status, _, err = run(capsys, "compare", a, b)
+    assert status == 2 and "parameter 'seed' is 0 in one and 1 in the other" in err
+    status, out, _ = run(capsys, "compare", a, b, "--vary", "source", "seed")
+    assert status == 0 and "peak_bytes" in out and "x 1.000" in out
+
+
+def test_doctor_says_what_it_chose_and_why(capsys):
+    status, out, _ = run(capsys, "doctor", "--device", "cpu", "--json")
+    assert status == 0 and last_line(out)["attention"] == "sdpa" and last_line(out)["attention_reason"]
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (("prefill", "--chunk-sizes", "4,0"), "chunk size is 0"),
+        (("prefill", "--chunk-sizes", "-4"), "chunk size is -4"),
+        (("prefill", "--chunk-sizes", "a"), "'a' is not a comma-separated list"),
+        (("prefill", "--prompt-tokens", "0"), "number of prompt tokens is 0"),
+        (("prefill", "--prompt", ""), "number of prompt tokens is 0"),
+        (("prefill", "--prompt-tokens", "4096"), "4097, above the position limit of 4096"),
+        (("prefill", "--block-size", "0"), "block_size is 0"),
+        (("prefill", "--repeats", "0"), "repeats is 0"),
+        (("prefill", "--threads", "0"), "threads is 0"),
+        (("prefill", "--dtype", "int8"), "dtype 'int8' is unknown"),
+        (("prefill", "--device", "tpu"), "device 'tpu'"),
+        (("prefill", "--attention", "flash"), "attention 'flash' is unknown"),
+        (("prefill", "--model", "/nowhere.gguf"), "/nowhere.gguf: no such file"),
+        (("generate", "x", "--max-tokens", "0"), "max_tokens is 0"),
+        (("generate", "x", "--temperature", "-1"), "temperature is -1"),
+        (("generate", "x", "--max-num-batched-tokens", "-2"), "max_num_batched_tokens is -2"),
+        (("generate", "x", "--max-num-batched-tokens", "4", "--max-num-seqs", "8"), "(4) is below max_num_seqs (8)"),
+        (("generate", ""), "empty prompt"),
+        (("generate", "x", "--chat"), "has no chat template"),
+        (("conform", "/nowhere"), "cannot read /nowhere"),
+        (("compare", "/nowhere", "/nowhere"), "there is no record /nowhere"),
+        ((), "COMMAND"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(capsys, argv, message):
+    status, out, err = run(capsys, *argv)
+    assert status == 2 and message in err and "Traceback" not in err
+    assert err.splitlines()[-1].count("error: ") == 1
