@@ -92,7 +92,7 @@ class SchedulerConfig:
         """If one of the two limits is missing it follows the other, so that only two given limits can clash."""
         budget, seqs = max_num_batched_tokens, max_num_seqs
         if budget is None:
-            budget = max(DEFAULT_MAX_NUM_BATCHED_TOKENS, seqs or 0)
+            budget = DEFAULT_MAX_NUM_BATCHED_TOKENS if seqs is None else max(DEFAULT_MAX_NUM_BATCHED_TOKENS, seqs)
         if seqs is None:
-            seqs = max(1, min(DEFAULT_MAX_NUM_SEQS, budget))
+            seqs = min(DEFAULT_MAX_NUM_SEQS, budget)
         return cls(max_num_batched_tokens=budget, max_num_seqs=seqs, **others)

@@ -125,8 +125,6 @@ class Scheduler:
 
     def _schedule_running(self, step: "_Step") -> None:
         for request in list(self.running):
-            if step.left == 0:
-                return
             if request.state is not RequestState.RUNNING:  # preempted for one before it
                 continue
             n = step.num_new_tokens(request)

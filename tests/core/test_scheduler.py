@@ -1,5 +1,7 @@
 """Single rules of the scheduler, each by a load small enough to check by hand."""
 
+from dataclasses import FrozenInstanceError, fields
+
 import pytest
 
 from lab.core import (
@@ -82,6 +84,24 @@ def test_priority_preempts_the_least_important_and_gives_its_planned_tokens_back
     assert plan.preempted == ("low",) and dict(plan.num_tokens) == {"high": 1}
 
 
+def test_what_a_victim_had_planned_goes_to_those_after_it_and_what_it_had_not_does_not():
+    s = scheduler(num_blocks=7, block_size=2, budget=6, seqs=3, policy="priority", reserve_full_prompt=False)
+    s.submit(request("low", 6, 4, priority=9))
+    run_step(s)
+    s.submit(request("high", 2, 4, arrival=1))
+    s.submit(request("third", 12, priority=5, arrival=2))
+    assert run_step(s) == {"low": 1, "high": 2, "third": 3}  # 4 + 1 + 2 blocks: none is free
+    assert run_step(s) == {"high": 1, "third": 5}  # low had 1 of the 6, high took its block
+
+    s = scheduler(num_blocks=8, block_size=2, budget=4, seqs=3, policy="priority", reserve_full_prompt=False)
+    s.submit(request("high", 1, 9))
+    s.submit(request("low", 4, 4, priority=9, arrival=1))
+    assert run_step(s) == {"high": 1, "low": 3}
+    s.submit(request("third", 12, priority=5, arrival=2))
+    assert [run_step(s) for _ in range(3)] == [{"high": 1, "low": 1, "third": 2}] * 3  # 2 + 3 + 3 blocks
+    assert run_step(s) == {"high": 1, "third": 3}  # low's turn had not come
+
+
 def test_the_watermark_keeps_blocks_free_but_not_for_the_first():
     s = scheduler(num_blocks=10, block_size=1, watermark=3)
     s.submit(request("a", 8, 1))
@@ -121,6 +141,13 @@ def test_each_reason_to_wait_has_a_load_that_gives_it():
     s.submit(request("b", 4, 1))
     run_step(s)
     assert s.waiting_reasons() == {"b": WaitReason.BUDGET}
+    assert s.abort("b") and s.waiting_reasons() == {}
+
+
+def test_before_the_first_step_nobody_waits_for_a_reason():
+    s = scheduler()
+    s.submit(request("a", 4))
+    assert s.waiting_reasons() == {}
 
 
 def test_two_requests_that_hold_16_of_32_blocks_each_use_the_whole_pool():
@@ -205,14 +232,35 @@ def test_limits_of_length_are_named():
         (lambda: CacheConfig(4, 4, -1), "watermark_blocks is -1"),
         (lambda: SamplingParams(0), "max_tokens is 0"),
         (lambda: SamplingParams(temperature=-1), "temperature is -1"),
+        (lambda: SamplingParams(temperature=float("inf")), "temperature is inf"),
         (lambda: SamplingParams(temperature=float("nan")), "temperature is nan"),
         (lambda: SamplingParams(top_p=0), "top_p is 0"),
         (lambda: SamplingParams(top_p=1.5), "top_p is 1.5"),
+        (lambda: SamplingParams(seed=-1), "seed is -1"),
+        (lambda: SamplingParams(seed=2**32), "seed is 4294967296; it must be from 0 to 4294967295"),
+        (lambda: SchedulerConfig.with_defaults(max_num_batched_tokens=0), "max_num_batched_tokens is 0"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(make, message):
     with pytest.raises((ConfigError, RequestRejected), match=message):
         make()
+
+
+def test_the_least_and_the_most_that_is_allowed():
+    assert CacheConfig(1, 1, 0).num_tokens == SchedulerConfig(1, 1, max_model_len=1).max_model_len == 1
+    assert SamplingParams(1, seed=2**32 - 1).max_tokens == 1
+
+
+def test_defaults():
+    assert SchedulerConfig() == SchedulerConfig(2048, 128, 0, True, True, "fcfs", None)
+    assert CacheConfig(9) == CacheConfig(9, 16, 0)
+    assert SamplingParams() == SamplingParams(16, 0.0, 1.0, 0, frozenset())  # greedy
+
+
+def test_what_was_checked_cannot_be_changed():
+    for checked in (CacheConfig(9), SchedulerConfig(), SamplingParams(), scheduler().schedule()):
+        with pytest.raises(FrozenInstanceError):
+            setattr(checked, fields(checked)[0].name, 0)
 
 
 def test_which_of_the_three_numbers_must_be_larger():
@@ -223,6 +271,7 @@ def test_which_of_the_three_numbers_must_be_larger():
 
 def test_a_missing_limit_follows_the_given_one():
     assert SchedulerConfig.with_defaults(max_num_batched_tokens=8).max_num_seqs == 8
+    assert SchedulerConfig.with_defaults(max_num_batched_tokens=1).max_num_seqs == 1
     assert SchedulerConfig.with_defaults(max_num_seqs=4096).max_num_batched_tokens == 4096
     assert SchedulerConfig.with_defaults() == SchedulerConfig()
     with pytest.raises(ConfigError):
