@@ -91,6 +91,7 @@ def run(notebook: NotebookNode, folder: Path) -> None:
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
         store_widget_state=False,
+        coalesce_streams=True,  # one box for what one cell prints, however it was flushed
     )
     client.execute()
     notebook.metadata.language_info = nbformat.from_dict({"name": "python"})

@@ -6,12 +6,16 @@ from lab.checks.equivalence import PrefillReport, PrefillRow
 from lab.model.device import dtype_name
 
 HEADER = (
-    "chunk", "chunks", "median ms", "min-max ms", "peak MiB", "KV bytes", "max|dKV|", "max|dlogits|", "error", "match",
+    "chunk", "chunks", "median ms", "spread", "peak bytes", "KV bytes", "|dKV|", "|dlogits|", "error", "match",
 )  # fmt: skip
 
 
 def as_table(report: PrefillReport) -> str:
-    """One line per row. `error` is the largest error against higher precision, as a multiple of the whole pass's."""
+    """One line per row, the whole prompt last.
+
+    `spread` is the slowest run less the fastest; |dKV| and |dlogits| are the largest differences from the whole pass;
+    `error` is the largest error against higher precision, as a multiple of the whole pass's.
+    """
     rows = [HEADER, *(cells(row, report) for row in report.rows)]
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
@@ -22,11 +26,11 @@ def as_table(report: PrefillReport) -> str:
 
 def cells(row: PrefillRow, report: PrefillReport) -> tuple[str, ...]:
     return (
-        f"{row.chunk_size}" + " (whole)" * (row.chunks == 1),
+        f"{row.chunk_size}",
         f"{row.chunks}",
         f"{row.timing.median:.1f}",
-        f"{row.timing.min:.1f}-{row.timing.max:.1f}",
-        f"{row.peak_bytes / 2**20:.2f}",
+        f"{row.timing.spread:.1f}",
+        f"{row.peak_bytes}",
         f"{row.kv_bytes}",
         f"{max(d.delta for d in row.kv):.1e}",
         f"{row.logits.delta:.1e}",
