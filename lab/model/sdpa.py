@@ -87,7 +87,7 @@ class Math(_PerSegment):
         scores = torch.bmm(q, k.permute(1, 2, 0)).mul_(1 / math.sqrt(head_dim)).view(kv_heads, group, n, length)
         if n > 1:
             scores.add_(batch.causal_mask(i, n, q.dtype))
-        wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+        wide = torch.promote_types(q.dtype, torch.float32)
         weights = scores.softmax(-1, dtype=wide).to(q.dtype).flatten(1, 2)
         return torch.bmm(weights, v.transpose(0, 1)).view(heads, n, head_dim).transpose(0, 1)
 

@@ -1,7 +1,7 @@
 """The backends against attention written out row by row, and which form of SDPA is called where."""
 
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from types import SimpleNamespace
 
 import pytest
@@ -170,6 +170,7 @@ def test_forms_on_a_gpu(
     for call in calls:
         one_query = call.q.shape[1] == kv_heads  # its groups are the queries: nothing to repeat
         assert call.k.shape[1] == (heads if expands and not one_query else kv_heads)
+        assert bool(call.options.get("enable_gqa")) == (call.q.shape[1] != call.k.shape[1])
     assert not batch._masks
 
 
@@ -182,6 +183,8 @@ def test_what_is_selected_on_a_cpu() -> None:
     for requested in ("sdpa", "math"):
         assert select_backend(requested, CONFIG, CPU, torch.float32, BLOCK).backend.name == requested
     selected = select_backend(None, CONFIG, CPU, torch.float32, BLOCK)
+    with pytest.raises(FrozenInstanceError):
+        selected.backend = Math()  # type: ignore[misc]
     assert selected.backend.name == "sdpa"
     assert selected.reason == "not varlen: it needs a CUDA device"
     with pytest.raises(LabError, match="'varlen' does not work here: it needs a CUDA device; ask for 'sdpa'"):

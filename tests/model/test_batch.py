@@ -1,6 +1,6 @@
 """A batch laid out by hand, the KV store under it, and what is refused."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
@@ -38,6 +38,7 @@ def test_layout() -> None:
     assert batch.cu_kv_lens.tolist() == [0, 10, 19, 21]
     assert batch.kv_lens.tolist() == [10, 9, 2]
     assert batch.block_table.tolist() == [[7, 1, 4], [2, 0, 9], [5, 0, 0]]
+    assert batch.device == CPU
     for name in ("token_ids", "positions", "slots", "logit_rows"):
         assert getattr(batch, name).dtype == torch.int64
     for name in ("cu_query_lens", "cu_kv_lens", "kv_lens", "block_table"):
@@ -66,6 +67,7 @@ def test_a_changed_batch_forgets_what_it_had_made() -> None:
         ([Segment([1, 2], 3, (0,), True)], "ends at token 5 and its 1 blocks of 4 hold 4; allocate 2 blocks first"),
         ([Segment([1], 0, (), True)], "its 0 blocks of 4 hold 0"),
         ([Segment([1], 0, (0,), True), Segment([1], 0, (10,), True)], "blocks 10 to 10; blocks go from 0 to 9"),
+        ([Segment([1], 0, (10, 3), True)], "blocks 3 to 10; blocks go from 0 to 9"),
         ([Segment([1], 0, (3, -1), True)], "blocks -1 to 3; blocks go from 0 to 9"),
     ],
 )
@@ -73,6 +75,13 @@ def test_refused(segments: list[Segment], message: str) -> None:
     with pytest.raises(LabError, match=message) as caught:
         Batch.build(segments, 4, CPU, num_blocks=10)
     assert "\n" not in str(caught.value)
+
+
+def test_what_was_checked_cannot_be_changed() -> None:
+    segment = Segment([1], 0, (0,), True)
+    for checked in (segment, Batch.build([segment], 4, CPU)):
+        with pytest.raises(FrozenInstanceError):
+            checked.token_ids = [2]  # type: ignore[misc]
 
 
 def test_a_block_beyond_the_pool_is_known_only_with_its_size() -> None:
@@ -117,7 +126,7 @@ def test_block_index() -> None:
     assert isinstance(scattered, torch.Tensor) and scattered.tolist() == [3, 5, 4]
 
 
-@pytest.mark.parametrize(("num_blocks", "block_size", "name"), [(0, 16, "num_blocks is 0"), (4, -1, "block_size is")])
+@pytest.mark.parametrize(("num_blocks", "block_size", "name"), [(0, 16, "num_blocks is 0"), (4, 0, "block_size is 0")])
 def test_a_store_of_no_size(num_blocks: int, block_size: int, name: str) -> None:
     with pytest.raises(LabError, match=name):
         KVStore(CONFIG, num_blocks, block_size, dtype=torch.float32, device=CPU)

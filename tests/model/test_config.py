@@ -123,6 +123,7 @@ def test_llama3_has_all_three_kinds() -> None:
 
 
 def test_rope_defaults() -> None:
+    assert RopeConfig() == RopeConfig("default", 10000.0, 1.0, 1.0, 4.0, 8192, None)
     assert RopeConfig.from_hf({}) == RopeConfig("default", 10000.0)
     scaling = {"rope_type": "llama3", **LLAMA3, "original_max_position_embeddings": 8192}  # Llama 3.1's own
     assert RopeConfig.from_hf({"rope_theta": 5e5, "rope_scaling": scaling}) == RopeConfig("llama3", 5e5, 8.0)

@@ -6,6 +6,8 @@ to is the contract: lengths, windows, block table, dtypes.
 
 import inspect
 import re
+import runpy
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -73,6 +75,7 @@ def stand_in(
     require(max(query_lens) <= max_q and max(key_lens) <= max_k, "a sequence is longer than max_q or max_k")
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     left, right = window_size
+    require(min(left, right) >= -1, "a window is -1, unlimited, or a number of tokens")
     out = []
     for q, length, table in zip(query.float().split(query_lens), key_lens, block_table):
         pages = table[: -(-length // key.shape[1])].long()
@@ -134,6 +137,30 @@ def test_equal_to_sdpa(gpu, config: ModelConfig, dtype: torch.dtype) -> None:
     q, store, batch = setting(config, dtype)
     difference = (Varlen()(q, store, 0, batch) - Sdpa(CPU, dtype)(q, store, 0, batch)).abs().max()
     assert difference < 4 * torch.finfo(dtype).eps
+
+
+@pytest.fixture
+def calls(gpu) -> list[dict[str, Any]]:
+    """All arguments of each call, by name."""
+    recorded: list[dict[str, Any]] = []
+
+    def record(*args: Any, **options: Any) -> Tensor:
+        recorded.append(inspect.signature(stand_in).bind(*args, **options).arguments)
+        return stand_in(*args, **options)
+
+    record.__signature__ = inspect.signature(stand_in)  # type: ignore[attr-defined]
+    gpu(varlen_attn=record)
+    return recorded
+
+
+@pytest.mark.parametrize("config", [CONFIG, UNGROUPED], ids=["grouped", "ungrouped"])
+def test_what_it_is_called_with(calls, config: ModelConfig) -> None:
+    """Heads are grouped only where they are, and never split: the sums of a split depend on the batch."""
+    q, store, batch = setting(config, torch.bfloat16)
+    Varlen()(q, store, 0, batch)
+    (call,) = calls
+    assert call["enable_gqa"] == (config is CONFIG)
+    assert call["num_splits"] == 1
 
 
 def test_selected_where_it_works(gpu) -> None:
@@ -199,6 +226,28 @@ def test_a_wrong_call_is_caught(gpu, wrong: dict[str, Callable], reason: str) ->
     refusal = varlen_module.varlen_refusal(CONFIG, CPU, torch.bfloat16, PAGE)
     assert refusal is not None
     assert re.search(reason, refusal), refusal
+
+
+def test_what_is_tried(calls) -> None:
+    """A decode over two pages out of order, the second half of a page, a whole page; all pages of the store in use."""
+    assert varlen_module.varlen_refusal(CONFIG, CPU, torch.bfloat16, PAGE) is None
+    (call,) = calls
+    assert call["cu_seq_q"].diff().tolist() == [1, PAGE // 2, PAGE]
+    assert call["seqused_k"].tolist() == [PAGE + 1, PAGE, PAGE]
+    assert call["block_table"].tolist() == [[2, 0], [3, 0], [1, 0]]
+    assert len(call["key"]) == 4
+
+
+@pytest.mark.parametrize(("difference", "refused"), [(0.05, False), (0.06, True)])
+def test_how_far_off_it_may_be(gpu, monkeypatch: pytest.MonkeyPatch, difference: float, refused: bool) -> None:
+    gpu()
+    monkeypatch.setattr(varlen_module, "_probe", lambda *_: difference)
+    assert (varlen_module.varlen_refusal(CONFIG, CPU, torch.bfloat16, PAGE) is not None) == refused
+
+
+def test_a_pytorch_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", None)  # importing it is an ImportError
+    assert runpy.run_path(varlen_module.__file__)["varlen_attn"] is None
 
 
 def test_a_kernel_that_answers_nan_is_caught(gpu) -> None:
