@@ -49,11 +49,13 @@ def conform(path: str | Path) -> Conformance:
     for name, workload in read_workloads(Path(path)):
         try:
             mismatches += replay(name, workload)
-        except (KeyError, TypeError, ValueError) as error:
+            steps += len(workload["steps"])
+            preemptions += sum(len(step["preempted"]) for step in workload["steps"])
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise BadGoldenFile(f"{path}: workload {name} is not in the golden format: {error!r}") from error
         workloads += 1
-        steps += len(workload["steps"])
-        preemptions += sum(len(step["preempted"]) for step in workload["steps"])
+    if workloads == 0:
+        raise BadGoldenFile(f"{path} holds no workload; give a .jsonl file of golden runs")
     return Conformance(workloads, steps, preemptions, tuple(mismatches))
 
 
@@ -68,7 +70,7 @@ def read_workloads(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         try:
             workload = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (RecursionError, ValueError) as error:
             raise BadGoldenFile(f"{path} line {number} is not JSON: {error}") from error
         if not isinstance(workload, dict):
             raise BadGoldenFile(f"{path} line {number} is not a JSON object")
@@ -88,9 +90,9 @@ def replay(name: str, workload: dict[str, Any]) -> list[Mismatch]:
             scheduler.submit(make_request(*arrivals.pop(0)))
         actual = run_step(scheduler)
         mismatches = [
-            Mismatch(name, index, field, value, actual.get(field))
-            for field, value in expected.items()
-            if actual.get(field) != value
+            Mismatch(name, index, field, expected[field], value)
+            for field, value in actual.items()
+            if expected[field] != value
         ]
         if mismatches:
             return mismatches

@@ -20,7 +20,7 @@ from lab.core.config import require_at_least
 from lab.engine.engine import check_token_ids
 from lab.engine.executor import TorchExecutor
 from lab.measure.memory import PeakMemory
-from lab.measure.timing import Timing, measure_interleaved
+from lab.measure.timing import Timing
 from lab.model.attention import AttentionBackend, select_backend
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
@@ -135,15 +135,23 @@ class PrefillCheck:
         """What a prompt of this length must write: claim C7's formula."""
         return KVStore.bytes_per_token(self.decoder.config, self.decoder.dtype) * len(self.prompt)
 
-    def row(self, chunk_size: int, timing: Timing) -> PrefillRow:
-        """Run one chunk size twice, for the values and for the memory, and compare."""
-        run = self.prefill(chunk_size, keep_hidden=True).run()
-        kv, logits = self.compare(run)
-        problems = self.problems(run, kv, logits)
-        peak = self.peak_bytes(chunk_size)
-        return PrefillRow(chunk_size, len(run.plan), timing, peak, run.kv_bytes, kv, logits, problems)
+    def rows(self, chunk_sizes: Sequence[int], repeats: int) -> Iterator[PrefillRow]:
+        """Run the chunk sizes in turn, a first time to warm up and `repeats` times for the clock, and compare the last.
 
-    # -- cost ---------------------------------------------------------------------------------------------------------
+        In turn, so that whatever else the machine does falls on all of them.
+        """
+        ms: dict[int, list[float]] = {size: [] for size in chunk_sizes}
+        runs: dict[int, Prefill] = {}
+        for _ in tqdm(range(1 + repeats), desc="runs", leave=False, disable=None):
+            for size in chunk_sizes:
+                runs[size] = self.prefill(size, keep_hidden=True).run()
+                ms[size].append(runs[size].milliseconds)
+        for size, run in runs.items():
+            timing = Timing(tuple(ms[size][1:]), warmup=tuple(ms[size][:1]))
+            kv, logits = self.compare(run)
+            problems = self.problems(run, kv, logits)
+            peak = self.peak_bytes(size)
+            yield PrefillRow(size, len(run.plan), timing, peak, run.kv_bytes, kv, logits, problems)
 
     def peak_bytes(self, chunk_size: int) -> int:
         """Peak of the transient memory, which is all that a run allocates after its KV cache is there."""
@@ -151,14 +159,6 @@ class PrefillCheck:
         with PeakMemory(device=self.decoder.device) as memory:
             prefill.run()
         return memory.peak_bytes
-
-    def timings(self, chunk_sizes: Sequence[int], repeats: int) -> dict[int, Timing]:
-        """Milliseconds from the first chunk to the sampled token, by chunk size."""
-        runs = {str(size): lambda size=size: self.prefill(size).run() for size in chunk_sizes}
-        timings = measure_interleaved(runs, self.decoder.device, repeats=repeats)
-        return {size: timings[str(size)] for size in chunk_sizes}
-
-    # -- differences --------------------------------------------------------------------------------------------------
 
     def compare(self, run: Prefill) -> tuple[tuple[Difference, ...], Difference]:
         """KV of each layer, and logits of all positions."""
@@ -202,17 +202,15 @@ def check_prefill(
 ) -> PrefillReport:
     """Compute the prompt whole and with each chunk size; one row each, the whole pass last.
 
-    Values, memory and time come from runs of their own, so that none disturbs the other; the timed are interleaved.
-    Raises `LabError` for a chunk size below 1 and for what `PrefillCheck` refuses.
+    Raises `LabError` for a chunk size or a number of repeats below 1, and for what `PrefillCheck` refuses.
     """
+    require_at_least("repeats", repeats, 1)
     for chunk_size in chunk_sizes:
         require_at_least("chunk size", chunk_size, 1)
     backend = select_backend(attention, decoder.config, decoder.device, decoder.dtype, block_size).backend
     check = PrefillCheck(decoder, prompt, attention=backend, block_size=block_size, executor_type=executor_type)
     sizes = list(dict.fromkeys([*chunk_sizes, len(prompt)]))
-    timings = check.timings(sizes, repeats)
-    rows = [check.row(size, timings[size]) for size in tqdm(sizes, desc="values and memory", leave=False, disable=None)]
-    return PrefillReport(len(prompt), decoder.dtype, backend.name, check.kv_bytes, tuple(rows))
+    return PrefillReport(len(prompt), decoder.dtype, backend.name, check.kv_bytes, tuple(check.rows(sizes, repeats)))
 
 
 def difference(parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Difference:

@@ -67,6 +67,12 @@ class Prefill:
         return [step.num_tokens[NAME] for step in self.loop.trace.steps]
 
     @property
+    def milliseconds(self) -> float:
+        """From the start of the first chunk to the sampled token, which waits for the device."""
+        steps = self.loop.trace.steps
+        return 1000 * (steps[-1].end - steps[0].start)
+
+    @property
     def steps_that_sampled(self) -> int:
         """How many steps yielded a token: 1, the last, whatever the number of chunks."""
         return len(self.loop.trace.requests[NAME].token_times)
