@@ -6,9 +6,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lab.core.config import require_at_least
+from lab.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from lab.model.weights import LoadedModel
+
+MAX_THREADS = 1024  # far above any gain; PyTorch would take the process down with it for a number it can't start
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -39,6 +42,11 @@ def prefill(args: argparse.Namespace) -> int:
     model = load_model(args)
     decoder = model.decoder
     if args.prompt is None:
+        limit = decoder.config.max_position_embeddings
+        if args.prompt_tokens > limit:  # before as many are drawn
+            raise ConfigError(
+                f"prompt-tokens is {args.prompt_tokens}, above the position limit of {limit}; ask for fewer"
+            )
         prompt = random_prompt(decoder, args.prompt_tokens, args.seed)
     else:
         prompt = model.encode(args.prompt)
@@ -75,6 +83,7 @@ def doctor(args: argparse.Namespace) -> int:
     from lab.model.attention import select_backend
     from lab.model.device import dtype_name
 
+    require_at_least("block_size", args.block_size, 1)
     decoder = load_model(args).decoder
     selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, args.block_size)
     report = {
@@ -127,6 +136,8 @@ def load_model(args: argparse.Namespace) -> "LoadedModel":
 
     if args.threads is not None:
         require_at_least("threads", args.threads, 1)
+        if args.threads > MAX_THREADS:
+            raise ConfigError(f"threads is {args.threads}; it must be at most {MAX_THREADS}")
         torch.set_num_threads(args.threads)
     disable_tf32()
     return weights.load_model(args.model, dtype=args.dtype, device=args.device, seed=args.seed)

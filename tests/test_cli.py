@@ -127,6 +127,13 @@ def test_doctor_says_what_it_chose_and_why(capsys):
         (("generate", "x", "--chat"), "has no chat template"),
         (("conform", "/nowhere"), "cannot read /nowhere"),
         (("compare", "/nowhere", "/nowhere"), "there is no record /nowhere"),
+        (("prefill", "--prompt-tokens", "9" * 30), "above the position limit of 4096"),
+        (("prefill", "--seed", "9" * 30), "it must be from 0 to 4294967295"),
+        (("prefill", "--threads", "9" * 30), "it must be at most 1024"),
+        (("doctor", "--block-size", "0"), "block_size is 0"),
+        (("generate", "\udcff"), "the text is no Unicode"),
+        (("compare", "/tmp", "/tmp"), "/tmp is not JSON"),
+        (("conform", "/dev/null"), "holds no workload"),
         ((), "COMMAND"),
     ],
 )

@@ -51,7 +51,7 @@ class UpperLeft:
 
 
 class WrongSlotAtBlockEdge(TorchExecutor):
-    """A chunk that starts inside a block writes its first row one slot early, over the last row of the chunk before."""
+    """Each later chunk writes its first row one slot early, over the last row of the chunk before."""
 
     def build_batch(self, plan: StepPlan, scheduler: Scheduler) -> Batch:
         batch = super().build_batch(plan, scheduler)

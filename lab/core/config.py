@@ -12,7 +12,9 @@ Policy = Literal["fcfs", "priority"]
 
 
 def require_at_least(name: str, value: int, least: int) -> None:
-    """Raise `ConfigError` unless `value >= least`."""
+    """Raise `ConfigError` unless `value` is an integer and `value >= least`."""
+    if not isinstance(value, int):
+        raise ConfigError(f"{name} is {value!r}; it must be an integer of at least {least}")
     if value < least:
         raise ConfigError(f"{name} is {value}; it must be at least {least}")
 

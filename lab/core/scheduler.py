@@ -87,6 +87,8 @@ class Scheduler:
         name, prompt, pool = request.request_id, request.num_prompt_tokens, self.cache.num_tokens
         if name in self.requests:
             raise RequestRejected(f"request {name!r} is already here; give each request an id of its own")
+        if request.state is not RequestState.WAITING:
+            raise RequestRejected(f"request {name!r} is {request.state.value} already; make a new one")
         if prompt == 0:
             raise RequestRejected(f"request {name!r} has an empty prompt; it needs at least 1 token")
         limit, total = self.config.max_model_len, prompt + request.sampling.max_tokens
@@ -200,7 +202,9 @@ class Scheduler:
     def retract(self, plan: StepPlan) -> None:
         """The model did not run the plan: its tokens are not computed after all, and the next step plans them again."""
         for request_id, n in plan.num_tokens.items():
-            self.requests[request_id].num_computed_tokens -= n
+            request = self.requests.get(request_id)  # gone, or another of its id, if it was aborted meanwhile
+            if request is not None and request.state is RequestState.RUNNING:
+                request.num_computed_tokens -= n
 
     def _caught_up(self, plan: StepPlan) -> Iterable[Request]:
         for request_id in plan.num_tokens:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from operator import index
 
 from lab.core import (
     CacheConfig,
@@ -55,8 +56,14 @@ class Engine:
         **limits,
     ) -> None:
         decoder = model.decoder
-        limits.setdefault("max_model_len", decoder.config.max_position_embeddings)
+        positions = decoder.config.max_position_embeddings
+        if limits.get("max_model_len") is None:
+            limits["max_model_len"] = positions
         config = SchedulerConfig.with_defaults(**limits)
+        if limits["max_model_len"] > positions:
+            raise ConfigError(
+                f"max_model_len is {limits['max_model_len']}; the model has {positions} positions, no more"
+            )
         require_at_least("block_size", block_size, 1)
         block_bytes = block_size * KVStore.bytes_per_token(decoder.config, decoder.dtype)
         if kv_cache_memory_bytes < block_bytes:
@@ -82,7 +89,7 @@ class Engine:
                 self.step()
         finally:  # refused, interrupted or out of memory: leave nothing of this call behind
             for request in requests:
-                self.abort(request.request_id)
+                self._drop(request)
         return [self.completion(request) for request in requests]
 
     def stream(
@@ -100,7 +107,8 @@ class Engine:
     def submit(self, prompt: Prompt, sampling: SamplingParams | None = None, request_id: str | None = None) -> Request:
         """Queue a prompt. Raises `RequestRejected`, with nothing changed, for one that can't be served."""
         if request_id is None:
-            request_id = f"request-{next(self._ids)}"
+            ids = (f"request-{number}" for number in self._ids)
+            request_id = next(name for name in ids if name not in self.loop.scheduler.requests)
         sampling = sampling or SamplingParams()
         sampling = replace(sampling, stop_token_ids=sampling.stop_token_ids | self.model.decoder.config.eos_token_ids)
         request = Request(request_id, self._token_ids(prompt), sampling, arrival=self.loop.clock.now())
@@ -112,8 +120,14 @@ class Engine:
 
     def tokens(self, request: Request) -> Iterator[int]:
         """The tokens of a submitted request as they are sampled. Closing the iterator aborts the request."""
+        tokens = self._tokens(request)
+        next(tokens)  # a generator that has not begun has no `finally` yet
+        return tokens
+
+    def _tokens(self, request: Request) -> Iterator[int]:
         sent = 0
         try:
+            yield -1  # no token: it has begun
             while True:
                 while sent == len(request.output_token_ids) and request.finish_reason is None:
                     self.step()
@@ -122,6 +136,11 @@ class Engine:
                 yield request.output_token_ids[sent]
                 sent += 1
         finally:
+            self._drop(request)
+
+    def _drop(self, request: Request) -> None:
+        """Abort the request, but not another one that has its id now that it is over."""
+        if request.finish_reason is None:
             self.abort(request.request_id)
 
     def completion(self, request: Request) -> Completion:
@@ -161,12 +180,17 @@ class Engine:
     def _token_ids(self, prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):
             return self.model.encode(prompt)
-        check_token_ids(prompt, self.model.decoder.config.vocab_size)
-        return list(prompt)
+        return check_token_ids(prompt, self.model.decoder.config.vocab_size)
 
 
-def check_token_ids(token_ids: Sequence[int], vocab_size: int) -> None:
-    """Raise `RequestRejected` unless all ids are in the vocabulary: on a GPU one that isn't would end the process."""
-    for token in token_ids:
+def check_token_ids(token_ids: Iterable[int], vocab_size: int) -> list[int]:
+    """The ids as plain integers. Raises `RequestRejected` unless all are integers (also numpy's and PyTorch's) and in
+    the vocabulary: on a GPU one that isn't would end the process."""
+    try:
+        ids = [index(token) for token in token_ids]
+    except TypeError as error:
+        raise RequestRejected(f"the prompt is no sequence of token ids ({error}); give text or integers") from None
+    for token in ids:
         if not 0 <= token < vocab_size:
             raise RequestRejected(f"token id {token} is outside the vocabulary; it has ids 0 to {vocab_size - 1}")
+    return ids

@@ -38,10 +38,10 @@ class TorchExecutor:
         batch = self.build_batch(plan, scheduler)
         hidden = self.forward(batch)
         logits = self.logits(hidden, batch)
+        sampled = [scheduler.requests[name] for name in plan.num_tokens if self.is_sampled(name, scheduler)]
         if self.observe is not None:
             self.observe(hidden, logits)
-        rows = [request_id for request_id in plan.num_tokens if self.is_sampled(request_id, scheduler)]
-        return {request_id: sample(row, scheduler.requests[request_id]) for request_id, row in zip(rows, logits)}
+        return {request.request_id: sample(row, request) for request, row in zip(sampled, logits)}
 
     def build_batch(self, plan: StepPlan, scheduler: Scheduler) -> Batch:
         segments = [self.segment(request_id, n, scheduler) for request_id, n in plan.num_tokens.items()]

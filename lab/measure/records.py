@@ -106,8 +106,8 @@ def load(path: Path) -> Record:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RecordError(f"there is no record {path}; run the experiment and save it") from None
-    except ValueError as error:
-        raise RecordError(f"{path} is not JSON: {error}") from None
+    except (OSError, RecursionError, ValueError) as error:
+        raise RecordError(f"{path} is not JSON: {error}; give a file that lab wrote") from None
     if not isinstance(data, dict):
         raise RecordError(f"{path} holds a {type(data).__name__}, not a record")
     for name, kind in FIELDS.items():

@@ -37,14 +37,16 @@ def _weights(files: list[Path], config: ModelConfig) -> Iterator[tuple[str, Tens
                     tied_head = name == "lm_head.weight" and config.tie_word_embeddings
                     if not tied_head and not name.endswith("rotary_emb.inv_freq"):
                         yield name, file.get_tensor(name)
-        except SafetensorError as error:
+        except (SafetensorError, OSError) as error:
             raise ModelError(f"{path.name} is truncated or no safetensors file ({error}); download it again") from None
 
 
 def _weight_files(directory: Path) -> list[Path]:
     """The files that the index names; without an index, the one usual file or else all there are."""
     if (directory / INDEX).exists():
-        weight_map = _read_json(directory / INDEX).get("weight_map", {})
+        weight_map = _read_json(directory / INDEX).get("weight_map")
+        if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
+            raise ModelError(f"{INDEX} has no weight_map from weights to files; download it again")
         files = [directory / name for name in sorted(set(weight_map.values()))]
         for path in files:
             if not path.exists():
@@ -62,7 +64,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelError(f"the directory has no {path.name}; give one that `save_pretrained` wrote") from None
-    except ValueError as error:  # not UTF-8, or not JSON
+    except (ValueError, OSError, RecursionError) as error:  # not UTF-8, not JSON, or no file
         raise ModelError(f"{path.name} is not JSON ({error}); download it again") from None
     if not isinstance(content, dict):
         raise ModelError(f"{path.name} holds a {type(content).__name__}, not an object; download it again")

@@ -39,6 +39,10 @@ class ModelConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ModelError(f"{name} is {value!r}; it must be an integer of at least 1")
+        if not isinstance(self.rms_norm_eps, (int, float)) or not 0 <= self.rms_norm_eps < 1:
+            raise ModelError(f"rms_norm_eps is {self.rms_norm_eps!r}; it must be a number from 0 to 1")
+        if not all(isinstance(token, int) for token in self.eos_token_ids):
+            raise ModelError(f"eos_token_id is {sorted(self.eos_token_ids, key=str)}; it must be integers")
         if self.num_attention_heads % self.num_key_value_heads:
             raise ModelError(
                 f"{self.num_attention_heads} attention heads cannot share {self.num_key_value_heads} KV heads evenly; "
@@ -50,11 +54,12 @@ class ModelConfig:
     @classmethod
     def from_hf(cls, raw: Mapping[str, Any]) -> "ModelConfig":
         """From a parsed `config.json`. Raises ModelError, naming it, for what is missing or not supported."""
-        architecture = (raw.get("architectures") or ["none"])[0]
+        named = raw.get("architectures") or ["none"]
+        architecture = named[0] if isinstance(named, list) else named
         if architecture not in ARCHITECTURES:
             raise ModelError(f"architecture {architecture!r} is not supported; there is {', '.join(ARCHITECTURES)}")
-        _refuse_unsupported(raw)
         try:
+            _refuse_unsupported(raw)
             heads, hidden_size = raw["num_attention_heads"], raw["hidden_size"]
             default_head_dim = 128 if architecture == "Qwen3ForCausalLM" else hidden_size // heads
             attention_bias = bool(raw.get("attention_bias"))
@@ -75,9 +80,11 @@ class ModelConfig:
                 qk_norm=architecture == "Qwen3ForCausalLM",
                 eos_token_ids=token_id_set(raw.get("eos_token_id")),
             )
+        except ModelError:  # says itself what is wrong
+            raise
         except KeyError as error:
             raise ModelError(f"the config has no {error.args[0]!r}, which {architecture} needs") from None
-        except (TypeError, ZeroDivisionError) as error:
+        except (AttributeError, TypeError, ValueError, ZeroDivisionError) as error:
             raise ModelError(f"a value in the config cannot be used ({error}); get the model's own config") from None
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:

@@ -32,6 +32,12 @@ class RopeConfig:
     original_max_position_embeddings: int = 8192
     divisors: tuple[float, ...] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("theta", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                raise ModelError(f"rope's {name} is {value!r}; it must be a number above 0")
+
     @classmethod
     def from_hf(cls, raw: Mapping[str, Any]) -> "RopeConfig":
         """From a `config.json`: `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling` (before it).

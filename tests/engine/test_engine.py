@@ -139,3 +139,56 @@ def test_samples_follow_the_distribution(model):
         assert abs(draws.count(token) / 2000 - p) < 0.03
     for temperature in (1e-30, 1e-300):
         assert sample(logits, Request("r", [0], SamplingParams(temperature=temperature))) == 2
+
+
+@pytest.mark.parametrize("close", ["unstarted", "dropped", "started"])
+def test_closing_a_stream_aborts_it_even_before_its_first_token(close):
+    engine = Engine(load_model("tiny", device="cpu"))
+    tokens = engine.stream([1, 2, 3])
+    if close == "started":
+        next(tokens)
+    if close == "dropped":
+        del tokens
+    else:
+        tokens.close()
+    assert not engine.loop.scheduler.has_unfinished and engine.loop.scheduler.pool.num_used == 0
+
+
+def test_closing_an_old_stream_leaves_a_new_request_of_its_id_alone():
+    engine = Engine(load_model("tiny", device="cpu"))
+    old = engine.stream([1, 2, 3], SamplingParams(1), request_id="a")
+    next(old)
+    new = engine.submit([4, 5], SamplingParams(2), request_id="a")
+    old.close()
+    assert len(list(engine.tokens(new))) == 2
+
+
+def test_its_own_ids_avoid_those_of_the_caller():
+    engine = Engine(load_model("tiny", device="cpu"))
+    engine.submit([1], request_id="request-0")
+    assert engine.generate([[2]], SamplingParams(1))[0].request_id == "request-1"
+
+
+def test_any_integers_are_token_ids_and_nothing_else_is():
+    engine = Engine(load_model("tiny", device="cpu"))
+    kinds = ((1, 2), range(1, 3), torch.tensor([1, 2]), torch.tensor([1, 2], dtype=torch.uint8), iter([1, 2]))
+    results = engine.generate(kinds, SamplingParams(3))
+    assert all(result.token_ids == results[0].token_ids for result in results)
+    for prompt in ([1.5], [1.0], [None], ["1"], [[1]], torch.tensor([[1, 2]]), None, 5):
+        with pytest.raises(RequestRejected, match="no sequence of token ids"):
+            engine.submit(prompt)
+    assert not engine.loop.scheduler.has_unfinished
+
+
+def test_no_more_positions_than_the_model_has():
+    with pytest.raises(ConfigError, match="max_model_len is 5000; the model has 4096"):
+        Engine(load_model("tiny", device="cpu"), max_model_len=5000)
+
+
+def test_abort_while_the_model_runs():
+    engine = Engine(load_model("tiny", device="cpu"))
+    other = engine.submit([3, 4], SamplingParams(1), request_id="other")
+    engine.submit([1, 2], request_id="a")
+    engine.loop.executor.observe = lambda hidden, logits: engine.abort("a")
+    engine.step()
+    assert other.finish_reason is FinishReason.LENGTH and engine.loop.scheduler.pool.num_used == 0

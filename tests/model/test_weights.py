@@ -12,8 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lab.core.errors import LabError
+from lab.model.checkpoint import _weight_files
+from lab.model.config import ModelConfig
+from lab.model.errors import ModelError
 from lab.model.tiny import TINY, random_weights
-from lab.model.weights import LoadedModel, load_model
+from lab.model.weights import LoadedModel, _load_tokenizer, load_model
 
 CONFIG = TINY["tiny"]
 RAW = {
@@ -197,3 +200,44 @@ def test_tiny(name: str) -> None:
 def test_a_dtype_or_device_that_is_not_there(options: dict[str, str], message: str) -> None:
     with pytest.raises(LabError, match=message):
         load_model("tiny", **options)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rms_norm_eps": None}, {"rms_norm_eps": "1e-5"}, {"rope_theta": "x"}, {"rope_parameters": "x"},
+        {"rope_scaling": {"rope_type": "linear", "factor": "8"}},
+        {"rope_scaling": {"rope_type": "linear", "factor": 0}},
+        {"architectures": 5}, {"layer_types": 5}, {"quantization_config": "x"}, {"eos_token_id": "x"},
+    ],
+)  # fmt: skip
+def test_a_value_of_a_wrong_kind_in_the_config_is_an_error(changes):
+    raw = {
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 8, "hidden_size": 8, "intermediate_size": 8,
+        "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 8,
+    }  # fmt: skip
+    ModelConfig.from_hf(raw)
+    with pytest.raises(ModelError):
+        ModelConfig.from_hf(raw | changes)
+
+
+@pytest.mark.parametrize("index", ["{}", '{"weight_map": []}', '{"weight_map": {"a": 5}}'])
+def test_an_index_without_a_weight_map_is_an_error(tmp_path, index):
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ModelError, match="has no weight_map"):
+        _weight_files(tmp_path)
+
+
+def test_directories_in_the_place_of_files_and_broken_tokenizers_are_errors(tmp_path):
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(ModelError, match="config.json"):
+        load_model(str(tmp_path), device="cpu")
+    (tmp_path / "config.json").rmdir()
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelError, match="tokenizer"):
+        _load_tokenizer(tmp_path)
+
+
+def test_no_name_is_too_long_to_be_refused():
+    with pytest.raises(ModelError, match="no such file"):
+        load_model("x" * 300, device="cpu")
