@@ -7,6 +7,7 @@ from typing import Any
 from lab.model.errors import ModelError
 from lab.model.rope import RopeConfig
 
+MAX_LAYERS = 10_000  # a damaged file may say 10^9: naming their weights would never end
 ARCHITECTURES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 
 
@@ -43,6 +44,8 @@ class ModelConfig:
             raise ModelError(f"rms_norm_eps is {self.rms_norm_eps!r}; it must be a number from 0 to 1")
         if not all(isinstance(token, int) for token in self.eos_token_ids):
             raise ModelError(f"eos_token_id is {sorted(self.eos_token_ids, key=str)}; it must be integers")
+        if self.num_hidden_layers > MAX_LAYERS:
+            raise ModelError(f"num_hidden_layers is {self.num_hidden_layers}; no model has more than {MAX_LAYERS}")
         if self.num_attention_heads % self.num_key_value_heads:
             raise ModelError(
                 f"{self.num_attention_heads} attention heads cannot share {self.num_key_value_heads} KV heads evenly; "

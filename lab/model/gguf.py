@@ -121,7 +121,7 @@ def _unpermute(tensor: Tensor, heads: int) -> Tensor:
 def _hugging_face_name(name: str) -> str:
     """What has no name there keeps its own, and the decoder will say that it knows no such weight."""
     stem, _, kind = name.rpartition(".")
-    if stem.startswith("blk."):
+    if stem.startswith("blk.") and stem.count(".") >= 2:
         _, layer, part = stem.split(".", 2)
         return f"model.layers.{layer}.{LAYER_NAMES.get(part, part)}.{kind}"
     return f"{NAMES.get(stem, stem)}.{kind}"

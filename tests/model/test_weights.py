@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lab.core.errors import LabError
 from lab.model.checkpoint import _weight_files
 from lab.model.config import ModelConfig
 from lab.model.errors import ModelError
+from lab.model.gguf import _hugging_face_name
 from lab.model.tiny import TINY, random_weights
 from lab.model.weights import LoadedModel, _load_tokenizer, load_model
 
@@ -241,3 +243,9 @@ def test_directories_in_the_place_of_files_and_broken_tokenizers_are_errors(tmp_
 def test_no_name_is_too_long_to_be_refused():
     with pytest.raises(ModelError, match="no such file"):
         load_model("x" * 300, device="cpu")
+
+
+def test_a_damaged_number_of_layers_or_name_of_a_weight_is_an_error_at_once():
+    with pytest.raises(ModelError, match="num_hidden_layers is 1000000000"):
+        replace(TINY["tiny"], num_hidden_layers=10**9)
+    assert _hugging_face_name("blk.0attn_q.weight") == "blk.0attn_q.weight"
