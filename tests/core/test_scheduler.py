@@ -150,6 +150,13 @@ def test_before_the_first_step_nobody_waits_for_a_reason():
     assert s.waiting_reasons() == {}
 
 
+def test_what_is_in_flight_is_not_planned_again():
+    s = scheduler()
+    s.submit(request("a", 4))
+    assert dict(s.schedule().num_tokens) == {"a": 4}
+    assert dict(s.schedule().num_tokens) == {}
+
+
 def test_two_requests_that_hold_16_of_32_blocks_each_use_the_whole_pool():
     s = scheduler(num_blocks=32, block_size=4, budget=200)
     for name in "ab":

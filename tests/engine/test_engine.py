@@ -35,6 +35,14 @@ def test_greedy_tokens_do_not_depend_on_the_budget_or_the_company(model, alone, 
     assert engine.loop.scheduler.pool.num_used == 0
 
 
+def test_a_long_prompt_in_small_chunks_does_not_take_the_tokens_of_those_behind_it(model, alone):
+    engine = Engine(model, long_prefill_token_threshold=3)
+    prompts = [PROMPTS[2], PROMPTS[1], PROMPTS[3], PROMPTS[0]]  # 40 tokens first: no token for 14 steps
+    assert [c.token_ids for c in engine.generate(prompts, GREEDY)] == [alone[i] for i in (2, 1, 3, 0)]
+    first = next(iter(engine.loop.trace.requests.values()))
+    assert first.token_times[0] == engine.loop.trace.steps[13].end
+
+
 def test_greedy_tokens_survive_preemption(model, alone):
     per_token = 2 * 4 * 2 * 32 * 4
     engine = Engine(model, kv_cache_memory_bytes=16 * 4 * per_token, block_size=4, max_num_seqs=4)
@@ -137,7 +145,7 @@ def test_samples_follow_the_distribution(model):
     expected = torch.softmax(logits / 0.5, -1)
     for token, p in enumerate(expected.tolist()):
         assert abs(draws.count(token) / 2000 - p) < 0.03
-    for temperature in (1e-30, 1e-300):
+    for temperature in (1e-30, 1e-300, 1e-308):  # at the last 4 / temperature overflows
         assert sample(logits, Request("r", [0], SamplingParams(temperature=temperature))) == 2
 
 

@@ -1,5 +1,6 @@
 """Configs as Hugging Face writes them, rotary frequencies against transformers' own, and what is not supported."""
 
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -122,7 +123,27 @@ def test_llama3_has_all_three_kinds() -> None:
     assert (ratio == 1).any() and (ratio == 8).any() and ((ratio > 1) & (ratio < 8)).any()
 
 
+def test_frequencies_by_hand() -> None:
+    """`theta ** 0` and `theta ** -0.5`; a factor counts for the types that have one, divisors one by one."""
+    assert RopeConfig("default", 1e8, factor=4.0).inverse_frequencies(4).tolist() == pytest.approx([1, 1e-4])
+    assert RopeConfig("linear", 1e8, factor=4.0).inverse_frequencies(4).tolist() == pytest.approx([0.25, 2.5e-5])
+    divided = RopeConfig("default", 1e8, divisors=(2.0, 5.0)).inverse_frequencies(4)
+    assert divided.tolist() == pytest.approx([0.5, 2e-5])
+
+
+@pytest.mark.parametrize(("trained", "ratio"), [(1648, 8), (1652, 8), (3304, 2.4), (6608, 1), (6612, 1)])
+def test_llama3_at_its_edges(trained: int, ratio: float) -> None:
+    """The second wave is 1652 tokens long: exactly the trained context it is stretched 8 times, a quarter of it not
+    at all. In the middle, half of it, a third is kept: 1 / (2/3 / 8 + 1/3) = 2.4."""
+    rope = RopeConfig("llama3", 69129.0, 8.0, original_max_position_embeddings=trained)
+    kept = RopeConfig("default", 69129.0).inverse_frequencies(4)
+    assert 2 * torch.pi / kept[1] == 1652
+    assert (kept / rope.inverse_frequencies(4)).tolist() == pytest.approx([1, ratio])
+
+
 def test_rope_defaults() -> None:
+    with pytest.raises(FrozenInstanceError):
+        RopeConfig().theta = 1.0  # type: ignore[misc]
     assert RopeConfig() == RopeConfig("default", 10000.0, 1.0, 1.0, 4.0, 8192, None)
     assert RopeConfig.from_hf({}) == RopeConfig("default", 10000.0)
     scaling = {"rope_type": "llama3", **LLAMA3, "original_max_position_embeddings": 8192}  # Llama 3.1's own
