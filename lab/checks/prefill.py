@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lab.core import CacheConfig, Loop, Request, SamplingParams, Scheduler, SchedulerConfig
+from lab.core import CacheConfig, ConfigError, Loop, Request, SamplingParams, Scheduler, SchedulerConfig
 from lab.core.config import require_at_least
 from lab.engine.executor import TorchExecutor
 from lab.model.attention import AttentionBackend
@@ -36,12 +36,14 @@ class Prefill:
     ) -> None:
         self.decoder = decoder
         self.chunk_size = chunk_size
+        limit = decoder.config.max_position_embeddings
         require_at_least("block_size", block_size, 1)
+        if block_size > limit:
+            raise ConfigError(f"block_size is {block_size}, above the position limit of {limit}; take less")
         cache = CacheConfig(num_blocks=max(1, -(-len(prompt) // block_size)), block_size=block_size)
         self.store = KVStore(decoder.config, cache.num_blocks, block_size, dtype=decoder.dtype, device=decoder.device)
         for tensor in (*self.store.keys, *self.store.values):
             tensor.fill_(float("nan"))
-        limit = decoder.config.max_position_embeddings
         config = SchedulerConfig(max_num_batched_tokens=chunk_size, max_num_seqs=1, max_model_len=limit)
         observe = self._observe if keep_hidden else None
         self.scheduler = Scheduler(config, cache)

@@ -104,14 +104,24 @@ class Engine:
 
     # -- their parts --------------------------------------------------------------------------------------------------
 
-    def submit(self, prompt: Prompt, sampling: SamplingParams | None = None, request_id: str | None = None) -> Request:
-        """Queue a prompt. Raises `RequestRejected`, with nothing changed, for one that can't be served."""
+    def submit(
+        self,
+        prompt: Prompt,
+        sampling: SamplingParams | None = None,
+        request_id: str | None = None,
+        *,
+        priority: int = 0,
+    ) -> Request:
+        """Queue a prompt. Raises `RequestRejected`, with nothing changed, for one that can't be served.
+
+        `priority` counts under the policy of that name: the lowest goes first.
+        """
         if request_id is None:
             ids = (f"request-{number}" for number in self._ids)
             request_id = next(name for name in ids if name not in self.loop.scheduler.requests)
         sampling = sampling or SamplingParams()
         sampling = replace(sampling, stop_token_ids=sampling.stop_token_ids | self.model.decoder.config.eos_token_ids)
-        request = Request(request_id, self._token_ids(prompt), sampling, arrival=self.loop.clock.now())
+        request = Request(request_id, self._token_ids(prompt), sampling, priority, arrival=self.loop.clock.now())
         self.loop.submit(request)
         return request
 

@@ -1,5 +1,7 @@
 """Chunked equals whole on real arithmetic, and every planted fault is caught."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -15,6 +17,7 @@ from lab.checks.faults import (
 )
 from lab.checks.report import as_json, as_table
 from lab.core import ConfigError, RequestRejected
+from lab.engine.executor import TorchExecutor
 from lab.model.weights import load_model
 
 SYMPTOM = {
@@ -74,6 +77,21 @@ def test_every_planted_fault_is_caught_by_its_symptom(fault, chunk_size, dtype):
     assert "NO" in as_table(report) and not as_json(report)["ok"]
 
 
+class PositionsNegated(TorchExecutor):
+    """Positions run backwards, in chunks and in the whole pass alike: nothing differs, and all of it is wrong."""
+
+    def build_batch(self, plan, scheduler):
+        batch = super().build_batch(plan, scheduler)
+        return replace(batch, positions=-batch.positions)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_fault_of_the_whole_pass_too_is_caught_by_the_higher_precision(dtype):
+    decoder = load_model("tiny", dtype=dtype, device="cpu").decoder
+    report = check_prefill(decoder, random_prompt(decoder, 60), [15], executor_type=PositionsNegated, repeats=1)
+    assert all("KV of layer 0: error" in " ".join(row.problems) for row in report.rows), as_table(report)
+
+
 def test_bad_input_is_named():
     decoder = load_model("tiny", device="cpu").decoder
     with pytest.raises(ConfigError, match="chunk size is 0"):
@@ -82,5 +100,7 @@ def test_bad_input_is_named():
         check_prefill(decoder, [1, 512], [4])
     with pytest.raises(RequestRejected, match="4097, above the position limit of 4096"):
         check_prefill(decoder, [1] * 4096, [4])
+    with pytest.raises(ConfigError, match=f"block_size is {10**30}, above the position limit of 4096"):
+        check_prefill(decoder, [1, 2], [4], block_size=10**30)
     with pytest.raises(ConfigError, match="number of prompt tokens is 0"):
         random_prompt(decoder, 0)

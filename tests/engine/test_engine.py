@@ -58,6 +58,14 @@ def test_a_seed_gives_the_same_tokens_alone_and_in_company(model):
     assert alone == together != other
 
 
+def test_the_lowest_priority_goes_first(model, alone):
+    engine = Engine(model, policy="priority", max_num_seqs=1)
+    requests = [engine.submit(prompt, GREEDY, priority=-i) for i, prompt in enumerate(PROMPTS)]
+    finished = [name for _ in range(200) for name in engine.step().finished]
+    assert finished == [request.request_id for request in reversed(requests)]
+    assert [request.output_token_ids for request in requests] == alone
+
+
 def test_streams_side_by_side_get_their_own_tokens(model, alone):
     engine = Engine(model)
     streams = [engine.stream(prompt, GREEDY) for prompt in PROMPTS]
