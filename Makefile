@@ -12,7 +12,7 @@ endif
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with=tests/book/nbval.cfg \
          --nbval-cell-timeout=300 --nbval-kernel-startup-timeout=120
 
-.PHONY: help book test lint sync lab bench lock clean
+.PHONY: help book test lint sync lab bench mutants lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -37,6 +37,9 @@ lab: .venv/jupyterlab ## open the notebooks in JupyterLab
 
 bench: .venv-bench/ready ## time the engine beside transformers (in an environment of its own; 10 to 20 minutes)
 	@.venv-bench/bin/python -m bench $(ARGS)
+
+mutants: .venv/ready ## change the code one thing at a time; a test must fail each time (takes hours)
+	@$(PY) -m tools.mutate $(ARGS)
 
 lock: ## resolve requirements.in anew into requirements.txt
 	@sh tools/lock.sh $(PYTHON)
