@@ -135,7 +135,7 @@ class PrefillCheck:
 
     @property
     def kv_bytes(self) -> int:
-        """What a prompt of this length must write: claim C7's formula."""
+        """What a prompt of this length must write."""
         return KVStore.bytes_per_token(self.decoder.config, self.decoder.dtype) * len(self.prompt)
 
     def rows(self, chunk_sizes: Sequence[int], repeats: int) -> Iterator[PrefillRow]:
