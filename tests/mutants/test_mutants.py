@@ -5,7 +5,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools.mutate import EQUIVALENT, ROOT, TARGETS, mutants, read_list
+from tools.mutants import mutants, read_list
+from tools.mutate import EQUIVALENT, ROOT, TARGETS
 
 PLANTED = Path(__file__).parent / "planted.txt"
 CORE = ("tests/core/test_block_pool.py", "tests/core/test_scheduler.py")
