@@ -29,5 +29,4 @@ def top_p(probabilities: Tensor, p: float) -> Tensor:
         return probabilities
     ordered, index = probabilities.sort(descending=True)
     outside = ordered.cumsum(-1) - ordered >= p  # the tokens before it reach p already
-    outside[0] = False
     return probabilities.scatter(-1, index[outside], 0.0)

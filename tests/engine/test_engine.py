@@ -140,6 +140,7 @@ def test_a_stop_token_ends_the_output(model, alone):
 def test_top_p_keeps_the_smallest_set_that_reaches_p():
     probabilities = torch.tensor([0.1, 0.5, 0.15, 0.25], dtype=torch.float64)
     assert top_p(probabilities, 1.0).tolist() == probabilities.tolist()
+    assert top_p(torch.tensor([1.0, 1e-9]), 1.0).tolist() == pytest.approx([1.0, 1e-9], rel=1e-6)  # however they sum up
     assert top_p(probabilities, 0.75).tolist() == [0, 0.5, 0, 0.25]
     assert top_p(probabilities, 0.76).tolist() == [0, 0.5, 0.15, 0.25]
     assert top_p(probabilities, 0.01).tolist() == [0, 0.5, 0, 0]
