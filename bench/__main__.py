@@ -22,6 +22,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "prefill": {"lengths": (96,), "chunk": 32},
     "decode": {"batch_sizes": (1, 3), "context": 24, "new_tokens": 4},
 }
+DEFAULT_DTYPES = ["float32", "bfloat16"]
 ROOT = Path(__file__).parents[1] / "data" / "bench"
 
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{name}: milliseconds of processor time, {args.threads} threads, median of {args.repeats}")
         rows = show(measured(name, args))
         print(verdict(rows, neighbours))
-        if not args.quick or args.output != ROOT:
+        if args.output:
             print("saved in", save(record(name, rows, args.repeats, neighbours), args.output))
     return 0
 
@@ -51,10 +52,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("table", nargs="*", choices=[[], *TABLES], help="default: all of them")
     parser.add_argument("--threads", type=int, default=1, help="more than 1 only on a quiet machine (default: 1)")
     parser.add_argument("--repeats", type=int, default=7, help="rounds of a row, warm-up apart (default: 7)")
-    parser.add_argument("--dtype", nargs="*", choices=DTYPES, default=["float32", "bfloat16"])
+    parser.add_argument("--dtype", nargs="*", choices=DTYPES, default=DEFAULT_DTYPES)
     parser.add_argument("--quick", action="store_true", help="a tiny model: does it run? Says nothing about speed")
-    parser.add_argument("--output", type=Path, default=ROOT, help="where records go, a folder for each device")
-    return parser.parse_args(argv)
+    parser.add_argument("--output", type=Path, help="where records go (default: data/bench, for whole tables only)")
+    args = parser.parse_args(argv)
+    if args.output is None and not args.quick and args.dtype == DEFAULT_DTYPES:
+        args.output = ROOT
+    return args
 
 
 if __name__ == "__main__":
