@@ -1,0 +1,9 @@
+"""The commands of `python -m lab`: a module each, with its arguments (`add_to`) and what it does (`run`).
+
+A module imports at its top the standard library and `lab.core` alone; the rest where it is used, so that a command
+without a model starts without torch.
+"""
+
+from lab.commands import compare, conform, doctor, generate, prefill, record
+
+COMMANDS = (conform, prefill, generate, doctor, record, compare)
