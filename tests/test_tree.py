@@ -19,10 +19,12 @@ NOT_CODE = {
 MAY_IMPORT = {
     "core": set(),
     "model": {"core"},
-    "engine": {"core", "model"},
+    "policies": {"core"},
+    "engine": {"core", "model", "policies"},
     "measure": {"core", "model"},
     "checks": {"core", "model", "engine", "measure"},
     "show": set(),
+    "streams": {"core"},
 }
 
 
