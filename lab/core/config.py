@@ -24,17 +24,20 @@ class CacheConfig:
     """The KV cache as the scheduler sees it: `num_blocks` blocks of `block_size` tokens each.
 
     `watermark_blocks` must stay free when a request is admitted beside running ones (vLLM 0.33: `watermark`, off by
-    default). Raises `ConfigError` for sizes that make no cache.
+    default). `num_cpu_blocks` more lie in host memory, for a scheduler that swaps. Raises `ConfigError` for sizes that
+    make no cache.
     """
 
     num_blocks: int
     block_size: int = 16
     watermark_blocks: int = 0
+    num_cpu_blocks: int = 0
 
     def __post_init__(self) -> None:
         require_at_least("num_blocks", self.num_blocks, 1)
         require_at_least("block_size", self.block_size, 1)
         require_at_least("watermark_blocks", self.watermark_blocks, 0)
+        require_at_least("num_cpu_blocks", self.num_cpu_blocks, 0)
 
     @property
     def num_tokens(self) -> int:

@@ -38,6 +38,7 @@ class SamplingParams:
         for name, kind in (("max_tokens", int), ("seed", int), ("temperature", (int, float)), ("top_p", (int, float))):
             if not isinstance(getattr(self, name), kind):
                 raise RequestRejected(f"{name} is {getattr(self, name)!r}; it must be a number")
+        object.__setattr__(self, "stop_token_ids", frozenset(self.stop_token_ids))  # any collection of ids will do
         if self.max_tokens < 1:
             raise RequestRejected(f"max_tokens is {self.max_tokens}; it must be at least 1")
         if not 0.0 <= self.temperature < float("inf"):

@@ -143,15 +143,19 @@ class Scheduler:
         return True
 
     def _preempt(self, step: "_Step", victim: Request) -> None:
-        """Drop the victim's KV and put it back in the queue; its output so far is kept and recomputed as prompt."""
+        """Take the victim's blocks and put it back in the queue; its output so far is kept."""
         self.running.remove(victim)
-        self.pool.release(victim.request_id)
+        self._evict(victim)
         step.left += step.plan.pop(victim.request_id, 0)
         step.preempted.append(victim.request_id)
-        victim.num_computed_tokens = 0
         victim.num_preemptions += 1
         victim.state = RequestState.PREEMPTED
         self.waiting.push_preempted(victim)
+
+    def _evict(self, victim: Request) -> None:
+        """Drop the victim's KV: all that it knows will be recomputed, its output as if it were prompt."""
+        self.pool.release(victim.request_id)
+        victim.num_computed_tokens = 0
 
     def _admit_waiting(self, step: "_Step") -> WaitReason | None:
         """Admit from the head of the queue while it fits; a blocked head blocks all. Returns why it stopped."""

@@ -19,7 +19,9 @@ from lab.core import (
 )
 from lab.core.config import require_at_least
 from lab.engine.executor import TorchExecutor
-from lab.model.attention import select_backend
+from lab.engine.swap import SwappingExecutor, host_store
+from lab.model.attention import AttentionBackend, select_backend
+from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
 from lab.model.weights import LoadedModel
 
@@ -43,7 +45,8 @@ class Engine:
 
     `generate` runs a list of prompts to their end; `stream` yields one prompt's tokens as they come, beside whatever
     else the engine serves; `abort` ends a request between two steps. `limits` are those of
-    `SchedulerConfig.with_defaults`. The KV cache takes `kv_cache_memory_bytes`, in blocks of `block_size` tokens.
+    `SchedulerConfig.with_defaults`. The KV cache takes `kv_cache_memory_bytes`, in blocks of `block_size` tokens;
+    `swap_space_bytes` more in host memory hold the KV of preempted requests, if `scheduler_type` is one that swaps.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class Engine:
         kv_cache_memory_bytes: int = DEFAULT_KV_CACHE_BYTES,
         block_size: int = 16,
         attention: str | None = None,
+        scheduler_type: type[Scheduler] = Scheduler,
+        swap_space_bytes: int = 0,
         **limits,
     ) -> None:
         decoder = model.decoder
@@ -70,11 +75,12 @@ class Engine:
             raise ConfigError(
                 f"kv_cache_memory_bytes is {kv_cache_memory_bytes}; a block of {block_size} tokens takes {block_bytes}"
             )
-        cache = CacheConfig(kv_cache_memory_bytes // block_bytes, block_size)
-        store = KVStore(decoder.config, cache.num_blocks, block_size, dtype=decoder.dtype, device=decoder.device)
+        cache = CacheConfig(
+            kv_cache_memory_bytes // block_bytes, block_size, num_cpu_blocks=swap_space_bytes // block_bytes
+        )
         self.attention = select_backend(attention, decoder.config, decoder.device, decoder.dtype, block_size)
         self.model = model
-        self.loop = Loop(Scheduler(config, cache), TorchExecutor(decoder, store, self.attention.backend))
+        self.loop = Loop(scheduler_type(config, cache), make_executor(decoder, cache, self.attention.backend))
         self._ids = count()
 
     # -- the three calls ----------------------------------------------------------------------------------------------
@@ -191,6 +197,14 @@ class Engine:
         if isinstance(prompt, str):
             return self.model.encode(prompt)
         return check_token_ids(prompt, self.model.decoder.config.vocab_size)
+
+
+def make_executor(decoder: Decoder, cache: CacheConfig, attention: AttentionBackend) -> TorchExecutor:
+    """An executor with its KV pool on the decoder's device, and one in host memory if there are blocks for it."""
+    store = KVStore(decoder.config, cache.num_blocks, cache.block_size, dtype=decoder.dtype, device=decoder.device)
+    if cache.num_cpu_blocks == 0:
+        return TorchExecutor(decoder, store, attention)
+    return SwappingExecutor(decoder, store, attention, host_store(store, decoder.config, cache.num_cpu_blocks))
 
 
 def check_token_ids(token_ids: Iterable[int], vocab_size: int) -> list[int]:

@@ -24,19 +24,30 @@ class KVStore:
     `[num_blocks, block_size, num_key_value_heads, head_dim]`. Slot s is row s % block_size of block s // block_size.
 
     Zeroed, not just allocated: a kernel that reads a page to its end, to multiply by 0, must not find NaN there.
-    Raises ConfigError if `num_blocks` or `block_size` is below 1.
+    `pin_memory` is for a store in host memory that a GPU copies to and from. `pools` holds all keys and values. Raises
+    ConfigError if `num_blocks` or `block_size` is below 1.
     """
 
     def __init__(
-        self, config: ModelConfig, num_blocks: int, block_size: int, *, dtype: torch.dtype, device: torch.device
+        self,
+        config: ModelConfig,
+        num_blocks: int,
+        block_size: int,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        pin_memory: bool = False,
     ) -> None:
         require_at_least("num_blocks", num_blocks, 1)
         require_at_least("block_size", block_size, 1)
         self.num_blocks = num_blocks
         self.block_size = block_size
         shape = (num_blocks, block_size, config.num_key_value_heads, config.head_dim)
-        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.num_hidden_layers)]
-        self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.num_hidden_layers)]
+        self.pools = [
+            torch.zeros(shape, dtype=dtype, device=device, pin_memory=pin_memory)
+            for _ in range(2 * config.num_hidden_layers)
+        ]
+        self.keys, self.values = self.pools[::2], self.pools[1::2]
 
     def write(self, layer: int, slots: Tensor, k: Tensor, v: Tensor) -> None:
         """Store `k` and `v`, `[T, num_key_value_heads, head_dim]`, at slots `[T]` (int64)."""
@@ -59,7 +70,7 @@ class KVStore:
     @property
     def nbytes(self) -> int:
         """Bytes allocated, used or not."""
-        return sum(pool.nbytes for pool in (*self.keys, *self.values))
+        return sum(pool.nbytes for pool in self.pools)
 
     @staticmethod
     def bytes_per_token(config: ModelConfig, dtype: torch.dtype) -> int:

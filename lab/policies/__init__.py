@@ -1,0 +1,1 @@
+"""Other schedulers on the interface of `lab.core.Scheduler`."""
