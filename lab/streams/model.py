@@ -35,8 +35,8 @@ class ModelRuntime(Simulation, Runtime):
             raise ProgramError(f"{name} has {numel} elements; it must have at least 1")
         x = Tensor(name, numel, place, on if place == "device" else HOST)
         is_new = self.allocator(x).malloc(x, on if place == "device" else place)
-        self.spend(self.machine.segment_us if is_new else self.machine.malloc_us, f"allocate {name}")
         op = Op(f"allocate {name}", self.order.here(x.home), caller(), is_alloc=True)
+        self.spend(self.machine.segment_us if is_new else self.machine.malloc_us, op.label, op)
         start, stop = self.allocator(x).span(x)
         self.history.remember(Access(op, x, start, stop, True))
         self.trace.tenancies.append(Tenancy(x, start, stop, self.now))
@@ -48,6 +48,7 @@ class ModelRuntime(Simulation, Runtime):
         allocator.block(tensor)
         op = Op(f"free {tensor.name}", self.order.here(tensor.home), caller(), is_free=True)
         self.trace.hazards += self.history.check_free(op, tensor, allocator.used_on[tensor])
+        self.spend(0, op.label, op)
         allocator.free(tensor)
         next(t for t in self.trace.tenancies if t.tensor is tensor).until = self.now
         self.trace.retained_bytes = max(self.trace.retained_bytes, self.device.retained_bytes)

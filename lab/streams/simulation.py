@@ -40,9 +40,10 @@ class Simulation:
         self.host_waited_for: Item | None = None
         self.capturing: Capture | None = None
 
-    def spend(self, us: Fraction | float, label: str) -> None:
+    def spend(self, us: Fraction | float, label: str, op: Op | None = None) -> None:
+        """Let the host be busy for a while, and the device go on meanwhile."""
         start, self.now = self.now, self.now + Fraction(us)
-        self.trace.host.append(HostSpan(label, start, self.now))
+        self.trace.host.append(HostSpan(label, start, self.now, op=op))
         self.timeline.advance(self.now)
 
     # Enqueue
@@ -136,7 +137,7 @@ class Simulation:
     def touch_on_host(self, span: Span, label: str) -> None:
         op = Op(label, self.order.step(HOST), caller())
         self.check(op, (span,))
-        self.trace.host.append(HostSpan(label, self.now, self.now, op=op))
+        self.spend(0, label, op)
 
     # Capture
 

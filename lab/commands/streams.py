@@ -1,0 +1,132 @@
+"""`lab streams`: run a program of the catalogue, and say what came of it."""
+
+import argparse
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lab.commands.common import Subparsers, print_json
+from lab.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lab.streams.catalogue import Program, Variant
+    from lab.streams.model import ModelRuntime
+    from lab.streams.verdict import Verdict
+
+    Run = tuple[Variant, Verdict, ModelRuntime]
+
+ROW = "{:>16}  {:>6}  {:>6}  {:>5}  {:>6}  {:>9}  {:>8}  {:>8}  {:>7}  {:>8}  {:>8}  {:>8}"
+HEAD = (
+    "variant", "value", "wanted", "right", "d2d", "d2d bytes", "us", "speed-up", "overlap", "blocked", "reserved",
+    "retained",
+)  # fmt: skip
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("streams", help="programs on two streams: what is broken, and what mends it")
+    parser.add_argument("program", nargs="?", help="which program; without it, all are listed")
+    parser.add_argument("--variant", help="only this way to write it")
+    parser.add_argument("--backend", choices=["model"], default="model", help="what it runs on (model)")
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the lanes of every variant that ran")
+    parser.add_argument("--json", action="store_true", help="print one JSON document on the last line")
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from lab.show.language import tr
+    from lab.streams.programs import PROGRAMS, find
+
+    if args.program is None:
+        if args.variant or args.picture:
+            raise ConfigError("--variant and --picture need a program: `python -m lab streams` lists them")
+        for program in PROGRAMS.values():
+            names = ", ".join(variant.name for variant in program.variants)
+            print(f"{program.name:>20}  {tr(zh=program.zh, en=program.en)}\n{'':>20}  {names}")
+        if args.json:
+            print_json({name: [variant.name for variant in p.variants] for name, p in PROGRAMS.items()})
+        return 0
+    program = find(args.program)
+    runs = list(run_variants(program, args.variant))
+    print_runs(program, runs)
+    if args.picture:
+        write_picture(args.picture, program, runs)
+    if args.json:
+        print_json({"program": program.name, "backend": args.backend, "variants": [as_json(*run) for run in runs]})
+    return int(not all(verdict.agrees(variant) for variant, verdict, _ in runs))
+
+
+def run_variants(program: "Program", name: str | None) -> Iterator["Run"]:
+    from lab.streams.model import ModelRuntime
+    from lab.streams.verdict import examine
+
+    for variant in [program.variant(name)] if name else program.variants:
+        runtime = ModelRuntime()
+        yield variant, examine(variant.run, variant.want, runtime), runtime
+
+
+def print_runs(program: "Program", runs: list["Run"]) -> None:
+    from lab.show.language import language, tr
+    from lab.streams.words import explain
+
+    print(f"{program.name}: {tr(zh=program.zh, en=program.en)}" + (f" ({program.source})" if program.source else ""))
+    print(ROW.format(*HEAD))
+    for variant, verdict, _ in runs:
+        m = verdict.measures
+        times = (cell(m.makespan, ".0f"), cell(m.speed_up, ".2f"), cell(m.overlap, ".2f"), cell(m.host_blocked, ".0f"))
+        memory = (cell(m.reserved_bytes, "d"), cell(m.retained_bytes, "d"))
+        values = (cell(verdict.value, "g"), f"{variant.want:g}", "yes" if verdict.right else "NO")
+        print(ROW.format(variant.name, *values, m.device_copies, m.device_bytes, *times, *memory))
+    for variant, verdict, _ in runs:
+        for hazard in verdict.hazards:
+            print(f"{variant.name}: {explain(hazard, language())}")
+        if verdict.error:
+            print(f"{variant.name}: capture refused: {verdict.error}")
+        if not verdict.agrees(variant):
+            print(
+                f"{variant.name}: NOT what the catalogue expects: {', '.join(sorted(variant.hazards)) or 'no hazard'}"
+            )
+
+
+def cell(value: float | None, spec: str) -> str:
+    return "-" if value is None else format(value, spec)
+
+
+def write_picture(path: Path, program: "Program", runs: list["Run"]) -> None:
+    from lab.show.language import language
+    from lab.streams.picture import draw
+
+    panels = [(f"{program.name}: {variant.name}", runtime.trace) for variant, _, runtime in runs]
+    try:
+        path.write_text(draw(panels, language()), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"can't write {path}: {error.strerror}") from None
+    print(f"drew {path}")
+
+
+def as_json(variant: "Variant", verdict: "Verdict", runtime: "ModelRuntime") -> dict[str, Any]:
+    from lab.streams.words import explain
+
+    value = verdict.value if verdict.value is not None and math.isfinite(verdict.value) else None
+    hazards = [
+        {
+            "kind": hazard.kind,
+            "first": {"label": hazard.first.label, "stream": hazard.first.stream, "line": hazard.first.line.number},
+            "second": {"label": hazard.second.label, "stream": hazard.second.stream, "line": hazard.second.line.number},
+            "text": explain(hazard),
+        }
+        for hazard in verdict.hazards
+    ]
+    return {
+        "variant": variant.name,
+        "value": value,
+        "want": variant.want,
+        "right": verdict.right,
+        "hazards": hazards,
+        "error": verdict.error,
+        **asdict(verdict.measures),
+        "speed_up": verdict.measures.speed_up,
+        "critical_path": [launched.kernel.label for launched in runtime.trace.critical_path()],
+        "as_expected": verdict.agrees(variant),
+    }
