@@ -3,12 +3,12 @@
 A solid bar of one tensor below the pale band of another is memory handed out too early.
 """
 
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Iterator
 
 from lab.streams import svg
 from lab.streams.runtime import Tensor
-from lab.streams.trace import Tenancy, Trace
+from lab.streams.scale import LEFT, Scale
+from lab.streams.trace import Span, Tenancy, Trace
 from lab.streams.words import Lang
 
 BAND, GAP = 20, 4
@@ -16,44 +16,43 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 TITLE: dict[Lang, str] = {"zh": "内存", "en": "memory"}
 
 
-def ribbon(trace: Trace, x: Callable[[Fraction], float], y: float, left: float, lang: Lang) -> tuple[list[str], float]:
-    """Bands for the bytes that the measured part touches; returns where they end."""
+def ribbon(trace: Trace, scale: Scale, y: float, lang: Lang) -> tuple[list[str], float]:
+    """A band for each stretch of bytes that the measured part touches, and where the bands end."""
     touched = [span for launched in trace.measured for span in launched.kernel.spans]
-    shown = [t for t in trace.tenancies if any(s.tensor is t.tensor for s in touched)]
-    cuts = sorted({edge for t in shown for edge in (t.start, t.stop)} | {e for s in touched for e in (s.start, s.stop)})
-    bands = [(a, b) for a, b in zip(cuts, cuts[1:]) if any(t.start <= a and b <= t.stop for t in shown)]
-    tops = {band: y + i * (BAND + GAP) for i, band in enumerate(bands)}
-    colors = {t.tensor: COLORS[i % len(COLORS)] for i, t in enumerate(shown)}
-    parts = [svg.text(left - 8, y + 14, TITLE[lang], anchor="end")] if bands else []
-    for (start, stop), top in tops.items():
-        for t in shown:
-            if t.start < stop and start < t.stop:
-                parts += owner(t, trace, x, top, colors[t.tensor])
-        parts += touches(trace, x, (start, stop), top, colors)
-    return parts, y + len(bands) * (BAND + GAP)
+    tenants = [t for t in trace.tenancies if any(span.tensor is t.tensor for span in touched)]
+    colors = {t.tensor: COLORS[i % len(COLORS)] for i, t in enumerate(tenants)}
+    ranges = [(t.start, t.stop) for t in tenants] + [(span.start, span.stop) for span in touched]
+    cuts = sorted({edge for both in ranges for edge in both})
+    bands = [band for band in zip(cuts, cuts[1:]) if any(overlaps(t, band) for t in tenants)]
+    parts = [svg.text(LEFT - 8, y + 14, TITLE[lang], anchor="end")] if bands else []
+    for band in bands:
+        for t in tenants:
+            if overlaps(t, band):
+                parts += owner(t, trace, scale, y, colors[t.tensor])
+        parts += touches(trace, scale, band, y, colors)
+        y += BAND + GAP
+    return parts, y
 
 
-def owner(t: Tenancy, trace: Trace, x: Callable[[Fraction], float], top: float, color: str) -> list[str]:
-    since = max(t.since, trace.begin.at) - trace.begin.at
-    until = (trace.through if t.until is None else min(t.until, trace.through)) - trace.begin.at
-    if until <= since:
+def overlaps(bytes_: Tenancy | Span, band: tuple[int, int]) -> bool:
+    return bytes_.start < band[1] and band[0] < bytes_.stop
+
+
+def owner(t: Tenancy, trace: Trace, scale: Scale, y: float, color: str) -> list[str]:
+    until = trace.through if t.until is None else t.until
+    if until <= trace.begin.at or t.since >= trace.through:
         return []
-    left, right = x(since), x(until)
-    pale = svg.rect(left, top, right - left, BAND, color, fill_opacity=0.18, title=t.tensor.name)
-    fits = svg.text_width(t.tensor.name) < right - left
-    return [pale, svg.text(left + 3, top + 10, t.tensor.name, font_size=10)] if fits else [pale]
+    left, right = scale.x(t.since), scale.x(until)
+    parts = [svg.rect(left, y, right - left, BAND, color, fill_opacity=0.2, title=t.tensor.name)]
+    if svg.text_width(t.tensor.name) < right - left:
+        parts.append(svg.text(left + 3, y + 10, t.tensor.name, font_size=10))
+    return parts
 
 
-def touches(
-    trace: Trace, x: Callable[[Fraction], float], band: tuple[int, int], top: float, colors: dict[Tensor, str]
-) -> list[str]:
-    parts = []
+def touches(trace: Trace, scale: Scale, band: tuple[int, int], y: float, colors: dict[Tensor, str]) -> Iterator[str]:
     for launched in trace.measured:
         start, end = launched.item.start, launched.item.end
-        spans = [s for s in launched.kernel.spans if s.start < band[1] and band[0] < s.stop]
-        if spans and start is not None and end is not None:
-            left, right = x(start - trace.begin.at), x(end - trace.begin.at)
-            title = f"{launched.kernel.label} ({launched.item.stream})"
-            color = colors[spans[0].tensor]
-            parts.append(svg.rect(left, top + BAND - 8, right - left, 7, color, title=title))
-    return parts
+        span = next((span for span in launched.kernel.spans if overlaps(span, band)), None)
+        if span is not None and start is not None and end is not None:
+            left, title = scale.x(start), f"{launched.kernel.label} ({launched.item.stream})"
+            yield svg.rect(left, y + BAND - 8, scale.x(end) - left, 7, colors[span.tensor], title=title)

@@ -23,6 +23,11 @@ def text(x: float, y: float, content: str, *, anchor: str = "start", fill: str =
     return f'<text {place} fill="{fill}"{attributes(style)}>{escape(content)}</text>'
 
 
+def label(x: float, y: float, content: str) -> str:
+    """Text with a white edge, readable across lines."""
+    return text(x, y, content, stroke="white", stroke_width=3, paint_order="stroke")
+
+
 def attributes(style: dict[str, object]) -> str:
     return "".join(f' {name.replace("_", "-")}="{value}"' for name, value in style.items())
 
