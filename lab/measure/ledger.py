@@ -116,6 +116,8 @@ def step_moments(step: Step) -> list[Moment]:
         heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         moments["norm of q"] = before | normed | {"q, k, v": q, "norm": _norm(n * heads, width, e)}
         moments["norm of k"] = before | normed | {"q, k, v": q + kv, "norm": _norm(n * kv_heads, width, e)}
+    if step.device.type == "cpu":  # on a GPU the host makes the batch in its own memory
+        moments["build"] = {"batch": 8 * (4 * n + 1), "block table": 8 * step.num_blocks}
     for name, parts in _attention(step).items():
         moments[name] = after | {"q": q} | parts
     return [Moment(name, parts) for name, parts in moments.items()]

@@ -97,6 +97,7 @@ def test_every_ratio() -> None:
                 decided |= check(
                     config, dtype, name, [(1, 40, False), (7, 40, True), (33, 33, False), (33, 300, False)]
                 )
+    decided |= check(CONFIGS["logits do not"], torch.float32, "sdpa", [(1, 4000, False)])
     qwen3 = CONFIGS["qwen3"]
     steps = [Step(qwen3, 33, 300, torch.float32, backend(name, qwen3, torch.float32)) for name in ("sdpa", "math")]
     assert decided == {moment.name for step in steps for moment in step_moments(step)}  # none is listed for nothing

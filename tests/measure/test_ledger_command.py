@@ -1,0 +1,57 @@
+"""`python -m lab ledger` as a reader types it."""
+
+import json
+
+import pytest
+
+from lab.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    try:
+        status = main(["ledger", *argv])
+    except SystemExit as exit:  # argparse
+        status = exit.code  # type: ignore[assignment]
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_what_if(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("--what-if", "llama-3-8b", "--length", "131072", "--chunk-sizes", "2048", "--json")
+    status, out, _ = run(capsys, *command)
+    assert status == 0 and "note: the model has 8192 positions" in out and "16.0 GiB" in out
+    document = json.loads(out.splitlines()[-1])
+    chunk, whole = document["rows"]
+    assert whole["chunk_size"] == 131072 and chunk["kv_bytes"] == whole["kv_bytes"] == 16 * 2**30
+    assert all(
+        row["peak_bytes"] == row["measured_bytes"] == sum(row["peak_parts"].values()) for row in document["rows"]
+    )
+
+
+def test_within_the_positions_there_is_no_note(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "--what-if", "tiny", "--length", "100", "--chunk-sizes", "10", "--device", "cpu")
+    assert status == 0 and "note" not in out and "operations of cpu" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            ("--what-if", "llama-9", "--length", "8"),
+            "llama-9: no such model; give a config.json, its directory, or tiny",
+        ),
+        (("--what-if", "tiny", "--length", "0"), "length is 0"),
+        (("--what-if", "tiny", "--length", "-5"), "length is -5"),
+        (("--what-if", "tiny", "--length", "9" * 30), "it must be at most"),
+        (("--what-if", "tiny", "--length", "8", "--chunk-sizes", "0"), "chunk size is 0"),
+        (("--what-if", "tiny", "--length", "8", "--chunk-sizes", "x"), "'x' is not a comma-separated list"),
+        (("--what-if", "tiny", "--length", "8", "--dtype", "int4"), "dtype 'int4' is unknown"),
+        (("--what-if", "tiny", "--length", "8", "--dtype", "float32"), "flash attention has no float32"),
+        (("--what-if", "tiny", "--length", "8", "--attention", "eager"), "'eager' has no what-if"),
+        (("--what-if", "tiny", "--length", "8", "--block-size", "0"), "block_size is 0"),
+        (("--what-if", "/dev/null", "--length", "8"), "cannot be read as JSON"),
+    ],
+)
+def test_bad_input(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], message: str) -> None:
+    status, _, err = run(capsys, *argv)
+    assert status == 2 and message in err and err.splitlines()[-1].count("error: ") == 1
