@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "core": set(),
     "model": {"core"},
     "policies": {"core"},
+    "sim": {"core", "policies"},
     "engine": {"core", "model", "policies"},
     "measure": {"core", "model"},
     "checks": {"core", "model", "engine", "measure"},

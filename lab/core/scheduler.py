@@ -114,8 +114,7 @@ class Scheduler:
     def schedule(self) -> StepPlan:
         """Plan one step: allocate its blocks, preempt where they run out, and count its tokens as computed."""
         step = _Step(left=self.config.max_num_batched_tokens, cap=self._chunk_cap())
-        self._schedule_running(step)
-        self._head_waits_for = self._admit_waiting(step)
+        self._head_waits_for = self._fill(step)
         for request_id, n in step.plan.items():
             self.requests[request_id].num_computed_tokens += n
         return StepPlan(step.plan, tuple(step.preempted))
@@ -125,8 +124,13 @@ class Scheduler:
         alone = len(self.running) + len(self.waiting) <= 1
         return None if alone else self.config.long_prefill_token_threshold or None
 
-    def _schedule_running(self, step: "_Step") -> None:
-        for request in list(self.running):
+    def _fill(self, step: "_Step") -> WaitReason | None:
+        """Who is computed together: here all the running, then who is admitted. Returns why the head waits."""
+        self._schedule_running(step, list(self.running))
+        return self._admit_waiting(step)
+
+    def _schedule_running(self, step: "_Step", requests: Iterable[Request]) -> None:
+        for request in requests:
             if request.state is not RequestState.RUNNING:  # preempted for one before it
                 continue
             n = step.num_new_tokens(request)
