@@ -13,7 +13,7 @@ Python object in front of a 200 MB tensor.
 import os
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -50,7 +50,7 @@ class PeakMemory:
     """
 
     def __init__(self, live: Iterable[torch.Tensor] | None = None, device: torch.device | None = None) -> None:
-        self._counter = _Counter(device)
+        self._counter = _Counter(device, self._grown)
         self._mode = _CountingMode(self._counter)
         self._given = live is not None
         for tensor in live or ():
@@ -78,6 +78,9 @@ class PeakMemory:
         """What made up `peak_bytes`, largest first."""
         return tuple(sorted(self._counter.at_peak, key=lambda tensor: -tensor.nbytes))
 
+    def _grown(self, tensor: LiveTensor) -> None:
+        """Called after each allocation in the block, the tensor's bytes counted; a subclass may raise."""
+
     def __enter__(self) -> Self:
         self._mode.__enter__()  # type: ignore[no-untyped-call]
         return self
@@ -96,8 +99,9 @@ class _Counter:
     An entry goes in the callback of its weak reference, before the identity can be given to another storage.
     """
 
-    def __init__(self, device: torch.device | None) -> None:
+    def __init__(self, device: torch.device | None, grown: Callable[[LiveTensor], None]) -> None:
         self._device = device
+        self._grown = grown
         self._alive: dict[int, tuple[weakref.ref[Any], LiveTensor, bool]] = {}
         self.current = self.peak = self.absolute = self.absolute_peak = 0
         self.at_peak: tuple[LiveTensor, ...] = ()
@@ -111,6 +115,8 @@ class _Counter:
         entry = LiveTensor(op, where, tuple(tensor.shape), dtype_name(tensor.dtype), storage.nbytes())
         self._alive[key] = (weakref.ref(storage, lambda _: self._free(key)), entry, born_here)
         self._change(entry.nbytes, born_here)
+        if born_here:
+            self._grown(entry)
 
     def resize(self, tensor: torch.Tensor) -> None:
         """Count what a known storage grew by: `resize_`, or an `out=` that was too small."""
@@ -118,8 +124,11 @@ class _Counter:
         known = self._alive.get(id(storage))
         if known and known[1].nbytes != storage.nbytes():
             ref, old, born_here = known
-            self._alive[id(storage)] = (ref, replace(old, nbytes=storage.nbytes()), born_here)
-            self._change(storage.nbytes() - old.nbytes, born_here)
+            new = replace(old, nbytes=storage.nbytes())
+            self._alive[id(storage)] = (ref, new, born_here)
+            self._change(new.nbytes - old.nbytes, born_here)
+            if born_here and new.nbytes > old.nbytes:
+                self._grown(new)
 
     def close(self) -> None:
         """Stop counting: without the weak references no death changes the figures any more."""

@@ -8,7 +8,8 @@ touches `torch.cuda` beyond `is_available()`, and what the CPU has no figure for
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,20 @@ def empty_cache(device: torch.device) -> None:
     """Give the allocator's free blocks back to the device. Drop the names first, then gc.collect(), then this."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+@contextmanager
+def limit_memory(device: torch.device, nbytes: int) -> Iterator[None]:
+    """PyTorch's allocator may take `nbytes` from the GPU beside what it has reserved. Raises DeviceError on the CPU."""
+    if device.type != "cuda":
+        raise DeviceError(f"the allocator of {device} has no limit; count with lab.measure.cap.MemoryCap")
+    torch.cuda.empty_cache()
+    fraction = (torch.cuda.memory_reserved(device) + nbytes) / torch.cuda.get_device_properties(device).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(1.0, fraction), device)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
 
 
 def disable_tf32() -> None:
