@@ -22,7 +22,7 @@ def join(clock: Clock, other: Clock) -> None:
 
 @dataclass(frozen=True)
 class Stamp:
-    """The `n`-th operation of an actor, with all that has ended before it begins (and itself) in `clock`."""
+    """A place in an actor's order, behind its `n`-th operation: `clock` has all that has ended there."""
 
     actor: str
     n: int
@@ -33,7 +33,8 @@ class Stamp:
         return self.known_to(other.clock)
 
     def known_to(self, clock: Clock) -> bool:
-        return clock.get(self.actor, 0) >= self.n
+        """Whether who knows `clock` knows all of this. For an operation its own number would tell; not for a place."""
+        return all(clock.get(actor, 0) >= n for actor, n in self.clock.items())
 
 
 class Order:
