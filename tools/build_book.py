@@ -36,6 +36,7 @@ def language_config(config: dict[str, Any], lang: str) -> dict[str, Any]:
     sphinx["html_context"] |= {
         "book_site": site,
         "book_codes": codes,
+        "last_run_label": own["last_run"],
         "other_language": {"name": other, "code": codes[other], "label": own["switch"]},
     }
     return merged

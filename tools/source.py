@@ -51,6 +51,11 @@ class Chapter:
     def has_code(self) -> bool:
         return any(isinstance(part, Code) for part in self.parts)
 
+    def title(self, anchor: str, lang: str) -> str:
+        """The heading that has this anchor; ValueError if the chapter has no such anchor."""
+        found = [title for part in self.parts if isinstance(part, Prose) for _, title in headings(part.text(lang))]
+        return found[self.anchors.index(anchor)]
+
 
 def headings(markdown: str) -> list[tuple[int, str]]:
     """The (level, plain text) of every heading in a passage, in order."""

@@ -1,5 +1,6 @@
 """What the two sites need beyond Jupyter Book: shared anchors, links between the languages, Chinese search."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,7 @@ class SearchHanBigrams(SearchLanguage):
     lang = "zh"
     language_name = "Chinese"
     stopwords: set[str] = set()
-    js_splitter_code = (
-        """
+    js_splitter_code = """
 function splitQuery(query) {
   const terms = [];
   for (const run of query.match(/[HAN]+|[^\\s\\p{P}\\p{S}HAN]+/gu) || []) {
@@ -62,7 +62,6 @@ function splitQuery(query) {
   return terms;
 }
 """.replace("HAN", HAN)
-    )
 
     def split(self, input: str) -> list[str]:
         terms: list[str] = []
@@ -82,8 +81,16 @@ def add_language_links(app: Sphinx, pagename: str, template: str, context: dict[
     context["alternates"] = {**links, "x-default": context["book_site"]}
 
 
+def add_last_run(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Where and when a notebook's outputs were made; tools/notebook.py asked the kernel that made them."""
+    notebook = Path(app.srcdir) / f"{pagename}.ipynb"
+    if notebook.exists():
+        context["last_run"] = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["book"]["run"]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(SharedAnchors)
     app.add_search_language(SearchHanBigrams)
     app.connect("html-page-context", add_language_links)
+    app.connect("html-page-context", add_last_run)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

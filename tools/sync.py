@@ -2,7 +2,7 @@
 
 A page with code becomes a notebook, a page without becomes Markdown. Outputs are kept as long as no code cell of the
 page changes, else the notebook is run again; `--run` runs all of them, `--check` writes nothing and exits 1 if
-something would be written.
+something would be written, or if the two languages of a source do not say the same (tools/parity.py).
 """
 
 import argparse
@@ -12,6 +12,8 @@ from pathlib import Path
 
 import nbformat
 
+from tools import claims, parity
+from tools.claims_page import as_page
 from tools.notebook import keep_outputs, localise, run, to_notebook
 from tools.settings import LANGUAGES, ROOT, SOURCES, Address, load_config
 from tools.source import Chapter, Prose, SourceError, read_chapter
@@ -60,6 +62,17 @@ def _render(chapter: Chapter, lang: str, address: Address, path: Path, check: bo
     return nbformat.writes(notebook) + "\n"
 
 
+def sync_claims(root: Path, *, check: bool = False) -> list[Path]:
+    """Bring the ledger's data and page up to date with the notebooks; return the files it wrote (or would write)."""
+    ledger = claims.read_claims(root)
+    texts = {root / "data/claims.json": claims.as_json(ledger), root / "chapters/src/claims.md": as_page(ledger, root)}
+    changed = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if not check:
+        for path in changed:
+            path.write_text(texts[path], encoding="utf-8")
+    return changed
+
+
 def sync_readme(readme: Path, address: Address, *, check: bool = False) -> list[Path]:
     """Write the address into README.md, whose first line says which address the file has now."""
     text = readme.read_text(encoding="utf-8")
@@ -85,15 +98,20 @@ def main() -> int:
     address = Address.from_config(load_config())
     try:
         changed = sync(SOURCES.parent, address, check=options.check, rerun=options.run)
+        if ledger := sync_claims(ROOT, check=options.check):
+            changed += ledger + ([] if options.check else sync(SOURCES.parent, address))  # the ledger's own pages
         changed += sync_readme(ROOT / "README.md", address, check=options.check)
+        drift = parity.report(SOURCES) + claims.problems(claims.read_claims())
     except SourceError as error:
         print(error, file=sys.stderr)
         return 2
     for path in changed:
         print(f"{'out of date' if options.check else 'wrote'}: {path.relative_to(ROOT)}")
+    for line in drift:
+        print(line, file=sys.stderr)
     if options.check and changed:
         print("run `make sync`", file=sys.stderr)
-    return int(options.check and bool(changed))
+    return int(options.check and bool(changed or drift))
 
 
 if __name__ == "__main__":
