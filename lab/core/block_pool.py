@@ -12,6 +12,7 @@ class BlockPool:
 
     def __init__(self, config: CacheConfig) -> None:
         self.config = config
+        self._block_size = config.block_size
         self._free = list(range(config.num_blocks - 1, -1, -1))
         self._tables: dict[str, list[int]] = {}
 
@@ -29,17 +30,18 @@ class BlockPool:
 
     def num_missing(self, request_id: str, num_tokens: int) -> int:
         """Blocks that the request lacks to hold `num_tokens` tokens."""
-        num_needed = -(-num_tokens // self.config.block_size)
-        return max(0, num_needed - len(self.table(request_id)))
+        missing = -(-num_tokens // self._block_size) - len(self._tables.get(request_id, ()))
+        return missing if missing > 0 else 0
 
-    def grow(self, request_id: str, num_tokens: int) -> None:
-        """Give the request the blocks it lacks for `num_tokens` tokens; the caller has checked that they are free."""
-        missing = self.num_missing(request_id, num_tokens)
+    def grow(self, request_id: str, num_tokens: int) -> bool:
+        """Give the request the blocks it lacks for `num_tokens` tokens; False, and none, if too few are free."""
+        missing = -(-num_tokens // self._block_size) - len(self._tables.get(request_id, ()))
         if missing > len(self._free):
-            raise RuntimeError(f"{request_id} needs {missing} more blocks and {len(self._free)} are free")
-        if missing:
+            return False
+        if missing > 0:
             self._tables.setdefault(request_id, []).extend(self._free[: -missing - 1 : -1])
             del self._free[-missing:]
+        return True
 
     def release(self, request_id: str) -> None:
         """Take back all blocks of the request. Raises KeyError if it holds none: nothing is freed twice."""

@@ -80,7 +80,7 @@ class Request:
     @property
     def num_uncomputed_tokens(self) -> int:
         """Known tokens whose KV has not been computed; when a step brings it to 0 that step yields a token."""
-        return self.num_tokens - self.num_computed_tokens
+        return len(self.prompt_token_ids) + len(self.output_token_ids) - self.num_computed_tokens
 
     @property
     def max_kv_tokens(self) -> int:

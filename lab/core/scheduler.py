@@ -5,6 +5,7 @@ by the chunk cap and by what is left of the token budget. That running requests 
 for decodes to come first. Text only: no prefix cache, no speculative decoding, no connectors.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,6 +15,8 @@ from lab.core.config import CacheConfig, SchedulerConfig
 from lab.core.errors import RequestRejected
 from lab.core.request import FinishReason, Request, RequestState
 from lab.core.waiting_queue import QUEUES
+
+NO_CAP = sys.maxsize
 
 
 class WaitReason(Enum):
@@ -115,14 +118,12 @@ class Scheduler:
         """Plan one step: allocate its blocks, preempt where they run out, and count its tokens as computed."""
         step = _Step(left=self.config.max_num_batched_tokens, cap=self._chunk_cap())
         self._head_waits_for = self._fill(step)
-        for request_id, n in step.plan.items():
-            self.requests[request_id].num_computed_tokens += n
         return StepPlan(step.plan, tuple(step.preempted))
 
-    def _chunk_cap(self) -> int | None:
+    def _chunk_cap(self) -> int:
         """Most tokens of one request in this step. A request that is alone has no cap."""
         alone = len(self.running) + len(self.waiting) <= 1
-        return None if alone else self.config.long_prefill_token_threshold or None
+        return NO_CAP if alone else self.config.long_prefill_token_threshold or NO_CAP
 
     def _fill(self, step: "_Step") -> WaitReason | None:
         """Who is computed together: here all the running, then who is admitted. Returns why the head waits."""
@@ -135,11 +136,11 @@ class Scheduler:
                 continue
             n = step.num_new_tokens(request)
             if n > 0 and self._make_room(step, request, n):
-                self._plan(step, request, n)
+                step.add(request, n)
 
     def _make_room(self, step: "_Step", request: Request, n: int) -> bool:
-        """Preempt until `request` can hold `n` more tokens; False if it had to be preempted itself."""
-        while self.pool.num_missing(request.request_id, request.num_computed_tokens + n) > self.pool.num_free:
+        """Blocks for `n` more tokens, whoever must give way for them; False if it is the request itself."""
+        while not self.pool.grow(request.request_id, request.num_computed_tokens + n):
             victim = self.waiting.victim(self.running)
             self._preempt(step, victim)
             if victim is request:
@@ -149,8 +150,8 @@ class Scheduler:
     def _preempt(self, step: "_Step", victim: Request) -> None:
         """Take the victim's blocks and put it back in the queue; its output so far is kept."""
         self.running.remove(victim)
+        step.take_back(victim)
         self._evict(victim)
-        step.left += step.plan.pop(victim.request_id, 0)
         step.preempted.append(victim.request_id)
         victim.num_preemptions += 1
         victim.state = RequestState.PREEMPTED
@@ -167,13 +168,18 @@ class Scheduler:
             request = self.waiting.head
             n = step.num_new_tokens(request)
             reason = self._why_wait(step, request, n)
+            if reason is None and not self.pool.grow(request.request_id, request.num_computed_tokens + n):
+                reason = WaitReason.BLOCKS
             if reason is not None:
                 return reason
             self.waiting.pop()
-            request.state = RequestState.RUNNING
-            self.running.append(request)
-            self._plan(step, request, n)
+            self._admit(request)
+            step.add(request, n)
         return None
+
+    def _admit(self, request: Request) -> None:
+        request.state = RequestState.RUNNING
+        self.running.append(request)
 
     def _why_wait(self, step: "_Step", request: Request, n: int) -> WaitReason | None:
         if step.preempted:
@@ -188,18 +194,16 @@ class Scheduler:
             return WaitReason.BLOCKS
         return None
 
-    def _plan(self, step: "_Step", request: Request, n: int) -> None:
-        self.pool.grow(request.request_id, request.num_computed_tokens + n)
-        step.plan[request.request_id] = n
-        step.left -= n
-
     # -- after the model ----------------------------------------------------------------------------------------------
 
     def update(self, plan: StepPlan, sampled: Mapping[str, int]) -> list[Request]:
         """Give each planned request whose known tokens are all computed its token; return those now over."""
         finished = []
-        for request in self._caught_up(plan):
-            token = sampled[request.request_id]
+        for request_id in plan.num_tokens:
+            request = self.requests.get(request_id)  # gone if it was aborted while the model ran
+            if request is None or request.num_uncomputed_tokens:
+                continue
+            token = sampled[request_id]
             request.output_token_ids.append(token)
             reason = self._finish_reason(request, token)
             if reason is not None:
@@ -213,12 +217,6 @@ class Scheduler:
             request = self.requests.get(request_id)  # gone, or another of its id, if it was aborted meanwhile
             if request is not None and request.state is RequestState.RUNNING:
                 request.num_computed_tokens -= n
-
-    def _caught_up(self, plan: StepPlan) -> Iterable[Request]:
-        for request_id in plan.num_tokens:
-            request = self.requests.get(request_id)  # gone if it was aborted while the model ran
-            if request is not None and request.num_uncomputed_tokens == 0:
-                yield request
 
     def _finish_reason(self, request: Request, token: int) -> FinishReason | None:
         if token in request.sampling.stop_token_ids:
@@ -243,14 +241,27 @@ class _Step:
     """A plan in the making."""
 
     left: int
-    cap: int | None
+    cap: int
     plan: dict[str, int] = field(default_factory=dict)
     preempted: list[str] = field(default_factory=list)
 
     def capped(self, request: Request) -> int:
         """Tokens that the request wants in this step, before the budget."""
-        n = request.num_uncomputed_tokens
-        return n if self.cap is None else min(n, self.cap)
+        return min(request.num_uncomputed_tokens, self.cap)
 
     def num_new_tokens(self, request: Request) -> int:
-        return min(self.capped(request), self.left)
+        n = request.num_uncomputed_tokens
+        most = self.cap if self.cap < self.left else self.left  # not min(): it takes three times as long
+        return n if n < most else most
+
+    def add(self, request: Request, n: int) -> None:
+        """Plan `n` tokens of the request, whose blocks it has, and count them as computed."""
+        self.plan[request.request_id] = n
+        self.left -= n
+        request.num_computed_tokens += n
+
+    def take_back(self, request: Request) -> None:
+        """Undo `add`, if there was one."""
+        n = self.plan.pop(request.request_id, 0)
+        self.left += n
+        request.num_computed_tokens -= n

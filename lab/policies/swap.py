@@ -11,7 +11,7 @@ from lab.core.block_pool import BlockPool
 from lab.core.config import CacheConfig, SchedulerConfig
 from lab.core.errors import ConfigError
 from lab.core.request import Request
-from lab.core.scheduler import Scheduler, StepPlan, _Step
+from lab.core.scheduler import Scheduler, StepPlan
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,14 @@ class Swap(Scheduler):
 
     def _evict(self, victim: Request) -> None:
         name, num_tokens = victim.request_id, victim.num_computed_tokens
-        if self.host is None or self.host.num_missing(name, num_tokens) > self.host.num_free:
+        if self.host is None or not self.host.grow(name, num_tokens):
             super()._evict(victim)
             return
-        self.host.grow(name, num_tokens)
         self._out.append(self._copy(self.host, name))
         self.pool.release(name)  # its computed tokens stay computed
 
-    def _plan(self, step: _Step, request: Request, n: int) -> None:
-        super()._plan(step, request, n)
+    def _admit(self, request: Request) -> None:
+        super()._admit(request)
         if self.host is not None and self.host.table(request.request_id):
             self._in.append(self._copy(self.host, request.request_id))
             self._release_host(request.request_id)
