@@ -28,7 +28,8 @@ def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en") -> str:
         scale = Scale(trace.begin.at, max(float(span), 1.0))
         parts.append(svg.text(LEFT, y + 14, title, font_weight="bold"))
         kinds = ", ".join(dict.fromkeys(NAMES[hazard.kind][lang] for hazard in trace.hazards))
-        parts.append(svg.text(WIDTH - RIGHT, y + 14, kinds, anchor="end", fill=RED, font_weight="bold"))
+        if kinds:
+            parts.append(svg.text(WIDTH - RIGHT, y + 14, kinds, anchor="end", fill=RED, font_weight="bold"))
         lanes = Lanes(trace, scale, y + 22, lang)
         memory, y = ribbon(trace, scale, lanes.bottom + 6, lang)
         parts += [*lanes.draw(), *memory]

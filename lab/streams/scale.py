@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-WIDTH, LEFT, RIGHT = 860, 96, 16
+WIDTH, LEFT, RIGHT = 480, 58, 12
 
 
 @dataclass(frozen=True)

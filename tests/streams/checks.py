@@ -28,7 +28,8 @@ def first_race_is_the_sanitizers(make: Make, programs: int) -> int:
     racy = 0
     for seed in range(programs):
         calls = Writer(Random(seed)).write(8)
-        theirs, ours = first_by_sanitizer(calls), first_by_model(perform(calls, make))
+        rt = perform(calls, make)
+        theirs, ours = first_by_sanitizer(calls, rt), first_by_model(rt)
         racy += theirs is not None
         assert (theirs is None) == (ours is None), (seed, theirs, ours)
         if theirs is not None and ours is not None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lab.streams.model import ModelRuntime
 from lab.streams.races import Kind
+from lab.streams.runtime import ITEM_BYTES
 from tests.streams.random_programs import Call
 
 RACES = (Kind.READ_AFTER_WRITE, Kind.WRITE_AFTER_WRITE, Kind.WRITE_AFTER_READ)
@@ -86,8 +87,11 @@ def first_by_model(rt: ModelRuntime) -> tuple[int, set[int]] | None:
     return number, {race.first.line.number for race in races if race.second.line.number == number}
 
 
-def first_by_sanitizer(calls: list[Call]) -> tuple[int, set[int]] | None:
-    """The same from PyTorch's own CUDA sanitizer, driven call by call; it needs no GPU for that."""
+def first_by_sanitizer(calls: list[Call], rt: ModelRuntime) -> tuple[int, set[int]] | None:
+    """The same from PyTorch's own CUDA sanitizer, driven call by call; it needs no GPU for that.
+
+    It is told the addresses at which the tensors lay in `rt`, as it would see their data pointers.
+    """
     from torch.cuda._sanitizer import EventHandler
 
     handler = EventHandler()
@@ -95,15 +99,17 @@ def first_by_sanitizer(calls: list[Call]) -> tuple[int, set[int]] | None:
     for stream in streams.values():
         handler._handle_stream_creation(stream)
     numbers: dict[int, int] = {}  # the sanitizer's number of a kernel -> ours
-    tensors: dict[str, int] = {}
+    tensors = {tenancy.tensor.name: tenancy.start for tenancy in rt.trace.tenancies}
     for number, call in enumerate(calls):
         stream = streams[call.stream]
         match call.what:
             case "empty":
-                tensors[call.tensor] = 512 * (len(tensors) + 1)
                 handler._handle_memory_allocation(tensors[call.tensor])
+            case "free":
+                handler._handle_memory_deallocation(tensors[call.tensor])
             case "kernel":
-                reads, writes = ({tensors[name] for name, _, _ in side} for side in (call.reads, call.writes))
+                sides = (call.reads, call.writes)
+                reads, writes = ({tensors[name] + start * ITEM_BYTES for name, start, _ in side} for side in sides)
                 aliases = {pointer: [] for pointer in reads | writes}
                 errors = handler._handle_kernel_launch(stream, reads - writes, writes, set(), f"k{number}", aliases)
                 numbers[handler.seq_num] = number
