@@ -23,8 +23,8 @@ MAY_IMPORT = {
     "sim": {"core", "policies"},
     "engine": {"core", "model", "policies"},
     "measure": {"core", "model"},
-    "checks": {"core", "model", "engine", "measure"},
-    "show": set(),
+    "checks": {"core", "model", "engine", "measure", "streams"},
+    "show": {"core", "streams"},
     "streams": {"core"},
 }
 

@@ -14,6 +14,9 @@ NEVER_WRITTEN = math.nan
 
 class Memory:
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self.starts = [0]
         self.values = [NEVER_WRITTEN]
 
