@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lab.streams.memory import mean
 from lab.streams.model import ModelRuntime
 from lab.streams.runtime import ProgramError, Runtime
 from lab.streams.trace import Launched, Trace
@@ -37,7 +36,7 @@ def executions(run: Callable[[Runtime], float]) -> list[Execution]:
         for launched in [*trace.launched[:begin], *order, *trace.launched[end:]]:
             if launched.kernel.compute is not None:
                 launched.kernel.compute()
-        value = mean(rt.memory.read(result.start, result.stop))
+        value = rt.memory.mean(result.extent)
         found.append(Execution(tuple(launched.kernel.label for launched in order), value))
     return found
 

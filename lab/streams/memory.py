@@ -6,10 +6,27 @@ So a tensor of any size costs no more than the number of different values in it,
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import partial
+from typing import Protocol
 
+Extent = tuple[int, int]  # first byte, and one past the last
 Runs = list[tuple[int, float]]  # (bytes, value), one after another
 
 NEVER_WRITTEN = math.nan
+
+
+class Contents(Protocol):
+    """What programs do with the contents of memory."""
+
+    def clear(self) -> None: ...
+    def fill(self, to: Extent, value: float) -> None: ...
+    def add(self, to: Extent, a: Extent, b: Extent | float) -> None: ...
+    def copy(self, to: Extent, source: Extent) -> None: ...
+    def load(self, source: Extent) -> Callable[[Extent], None]:
+        """Take what stands there now; what is returned writes it elsewhere."""
+        ...
+
+    def mean(self, of: Extent) -> float: ...
 
 
 class Memory:
@@ -42,6 +59,25 @@ class Memory:
             starts.append(stop)
             values.append(self.values[j - 1])
         self.starts[i:j], self.values[i:j] = starts, values
+
+    def fill(self, to: Extent, value: float) -> None:
+        self.write(to[0], [(to[1] - to[0], value)])
+
+    def add(self, to: Extent, a: Extent, b: Extent | float) -> None:
+        other = self.read(*b) if isinstance(b, tuple) else [(to[1] - to[0], b)]
+        self.write(to[0], combine(lambda x, y: x + y, self.read(*a), other))
+
+    def copy(self, to: Extent, source: Extent) -> None:
+        self.write(to[0], self.read(*source))
+
+    def load(self, source: Extent) -> Callable[[Extent], None]:
+        return partial(self.store, self.read(*source))
+
+    def store(self, runs: Runs, to: Extent) -> None:
+        self.write(to[0], runs)
+
+    def mean(self, of: Extent) -> float:
+        return mean(self.read(*of))
 
 
 def combine(function: Callable[[float, float], float], a: Runs, b: Runs) -> Runs:

@@ -4,16 +4,15 @@ The timeline gives one execution, that of the machine whose costs it is given, a
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
 from lab.streams.lifetime import Block, CachingAllocator
-from lab.streams.memory import Runs, combine, mean
 from lab.streams.order import Clock, join
 from lab.streams.races import Access, Hazard, Op
 from lab.streams.runtime import HOST, MAIN, Event, Measures, Place, ProgramError, Runtime, Tensor
-from lab.streams.simulation import Simulation, caller
+from lab.streams.simulation import Simulation
 from lab.streams.timeline import Machine
 from lab.streams.trace import Kernel, Span, Tenancy
 
@@ -35,7 +34,7 @@ class ModelRuntime(Simulation, Runtime):
             raise ProgramError(f"{name} has {numel} elements; it must have at least 1")
         x = Tensor(name, numel, place, on if place == "device" else HOST)
         is_new = self.allocator(x).malloc(x, on if place == "device" else place)
-        op = Op(f"allocate {name}", self.order.here(x.home), caller(), is_alloc=True)
+        op = Op(f"allocate {name}", self.order.here(x.home), self.caller(), is_alloc=True)
         self.spend(self.machine.segment_us if is_new else self.machine.malloc_us, op.label, op)
         start, stop = self.allocator(x).span(x)
         self.history.remember(Access(op, x, start, stop, True))
@@ -46,7 +45,7 @@ class ModelRuntime(Simulation, Runtime):
     def free(self, x: Tensor) -> None:
         allocator, tensor = self.allocator(x), x.storage
         allocator.block(tensor)
-        op = Op(f"free {tensor.name}", self.order.here(tensor.home), caller(), is_free=True)
+        op = Op(f"free {tensor.name}", self.order.here(tensor.home), self.caller(), is_free=True)
         self.trace.hazards += self.history.check_free(op, tensor, allocator.used_on[tensor])
         self.spend(0, op.label, op)
         allocator.free(tensor)
@@ -72,13 +71,13 @@ class ModelRuntime(Simulation, Runtime):
     # Work of the device
 
     def spin(self, us: float, *, on: str = MAIN, share: float = 0.25) -> None:
-        self.launch(Kernel("spin", caller(), (), Fraction(us), Fraction(share)), on=on)
+        self.launch(Kernel("spin", self.caller(), (), Fraction(us), Fraction(share)), on=on)
 
     def fill(self, x: Tensor, value: float, *, on: str = MAIN, us: float = 10, share: float = 0.25) -> None:
         span = self.span(x, "device", is_write=True)
-        write = partial(self.memory.write, span.start, [(x.nbytes, float(value))])
+        write = partial(self.memory.fill, span.extent, float(value))
         label = f"{x.name} = {value:g}"
-        self.launch(Kernel(label, caller(), (span,), Fraction(us), Fraction(share), compute=write), on=on)
+        self.launch(Kernel(label, self.caller(), (span,), Fraction(us), Fraction(share), compute=write), on=on)
 
     def add(
         self, out: Tensor, a: Tensor, b: Tensor | float, *, on: str = MAIN, us: float = 10, share: float = 0.25
@@ -88,14 +87,10 @@ class ModelRuntime(Simulation, Runtime):
             raise ProgramError(f"{out.name} = {a.name} + ...: {[x.numel for x in tensors]} elements into {out.numel}")
         spans = [self.span(x, "device", is_write=False) for x in tensors]
         target = self.span(out, "device", is_write=True)
-
-        def compute() -> None:
-            runs = [self.memory.read(span.start, span.stop) for span in spans]
-            other: Runs = runs[1] if isinstance(b, Tensor) else [(out.nbytes, float(b))]
-            self.memory.write(target.start, combine(lambda x, y: x + y, runs[0], other))
-
+        other = spans[1].extent if isinstance(b, Tensor) else float(b)
+        compute = partial(self.memory.add, target.extent, spans[0].extent, other)
         label = f"{out.name} = {a.name} + {b.name if isinstance(b, Tensor) else format(b, 'g')}"
-        kernel = Kernel(label, caller(), (*spans, target), Fraction(us), Fraction(share), compute=compute)
+        kernel = Kernel(label, self.caller(), (*spans, target), Fraction(us), Fraction(share), compute=compute)
         self.launch(kernel, on=on)
 
     def copy(self, dst: Tensor, src: Tensor, *, on: str = MAIN, non_blocking: bool = True) -> None:
@@ -108,20 +103,15 @@ class ModelRuntime(Simulation, Runtime):
         else:
             engine = "to device" if dst.place == "device" else "to host"
             us, copied = Fraction(src.nbytes, self.machine.link_rate), 0
-        source: Callable[[], Runs] = partial(self.memory.read, read.start, read.stop)
+        compute = partial(self.memory.copy, write.extent, read.extent)
         spans: tuple[Span, ...] = (read, write)
         if src.place == "pageable":
             self.synchronize(on)
             self.spend(us, f"stage {src.name}")
             self.touch_on_host(read, f"stage {src.name}")
-            staged = source()
-            source, spans = (lambda: staged), (write,)
-
-        def compute() -> None:
-            self.memory.write(write.start, source())
-
+            compute, spans = partial(self.memory.load(read.extent), write.extent), (write,)  # what is there now
         label = f"{dst.name} <- {src.name}"
-        self.launch(Kernel(label, caller(), spans, us, Fraction(1), engine, compute, copied), on=on)
+        self.launch(Kernel(label, self.caller(), spans, us, Fraction(1), engine, compute, copied), on=on)
         for host in (x for x in (src, dst) if x.place != "device"):
             self.host_memory.record_stream(host, on)  # as PyTorch's host allocator does by itself
         if dst.place == "pageable" or not non_blocking:
@@ -132,12 +122,12 @@ class ModelRuntime(Simulation, Runtime):
     def read(self, x: Tensor) -> float:
         span = self.span(x, "pinned", "pageable", is_write=False)
         self.touch_on_host(span, f"read {x.name}")
-        return mean(self.memory.read(span.start, span.stop))
+        return self.memory.mean(span.extent)
 
     def write(self, x: Tensor, value: float) -> None:
         span = self.span(x, "pinned", "pageable", is_write=True)
         self.touch_on_host(span, f"{x.name} = {value:g}")
-        self.memory.write(span.start, [(x.nbytes, float(value))])
+        self.memory.fill(span.extent, float(value))
 
     def work(self, us: float) -> None:
         self.spend(us, "work")

@@ -6,39 +6,52 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from lab.streams.capture import Capture
-from lab.streams.memory import Memory
+from lab.streams.memory import Contents, Memory
 from lab.streams.order import Order
 from lab.streams.races import Access, History, Line, Op
 from lab.streams.runtime import HOST, MAIN, Event, Graph, ProgramError
 from lab.streams.timeline import ZERO, Item, Machine, Timeline
 from lab.streams.trace import HostSpan, Kernel, Launched, Span, Trace
 
-OWN_FILES = {contextlib.__file__, *(str(Path(__file__).with_name(f"{name}.py")) for name in ("model", "runtime"))}
+OWN_FILES = frozenset(
+    {__file__, contextlib.__file__, *(str(Path(__file__).with_name(f"{m}.py")) for m in ("model", "runtime"))}
+)
 
 
-def caller() -> Line:
-    """The line of the program that called into the runtime."""
-    frame = sys._getframe()
-    while frame.f_code.co_filename in (__file__, *OWN_FILES) and frame.f_back is not None:
-        frame = frame.f_back
-    return Line(frame.f_code.co_filename, frame.f_lineno)
+class Device(Protocol):
+    """What works through the queues of the streams: `Timeline` in computed time, or something in real time."""
+
+    def submit(self, item: Item) -> None: ...
+    def advance(self, until: Fraction) -> None: ...
+    def finish(self, item: Item) -> Fraction: ...
+    def drain(self) -> None: ...
 
 
 class Simulation:
+    own_files = OWN_FILES  # not the program's
+
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.order = Order()
         self.history = History()
-        self.memory = Memory()
-        self.timeline = Timeline(machine.edge_us)
+        self.memory: Contents = Memory()
+        self.timeline: Device = Timeline(machine.edge_us)
         self.trace = Trace()
         self.now = ZERO  # the host's clock
         self.records: dict[Event, Item] = {}
         self.last: dict[str, Item] = {}  # what was enqueued last on each stream
         self.host_waited_for: Item | None = None
         self.capturing: Capture | None = None
+
+    def caller(self) -> Line:
+        """The line of the program that called into the runtime."""
+        frame = sys._getframe()
+        while frame.f_code.co_filename in self.own_files and frame.f_back is not None:
+            frame = frame.f_back
+        return Line(frame.f_code.co_filename, frame.f_lineno)
 
     def spend(self, us: Fraction | float, label: str, op: Op | None = None) -> None:
         """Let the host be busy for a while, and the device go on meanwhile."""
@@ -135,7 +148,7 @@ class Simulation:
             self.now, self.host_waited_for = end, item
 
     def touch_on_host(self, span: Span, label: str) -> None:
-        op = Op(label, self.order.step(HOST), caller())
+        op = Op(label, self.order.step(HOST), self.caller())
         self.check(op, (span,))
         self.spend(0, label, op)
 

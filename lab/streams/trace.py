@@ -18,6 +18,10 @@ class Span:
     stop: int
     is_write: bool
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        return self.start, self.stop
+
 
 @dataclass(frozen=True)
 class Kernel:
