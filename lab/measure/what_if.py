@@ -123,7 +123,7 @@ def what_if(
         require_at_least("chunk size", size, 1)
     if length > MAX_LENGTH:
         raise ConfigError(f"length is {length}; it must be at most {MAX_LENGTH}")
-    backend = _backend(attention, device, dtype)
+    backend = what_if_backend(attention, device, dtype)
     last = Step(config, length, length, dtype, backend, device, block_size)
     return [_row(last, size) for size in dict.fromkeys(chunk_sizes)]
 
@@ -144,7 +144,8 @@ def _row(last: Step, chunk_size: int) -> WhatIfRow:
     )
 
 
-def _backend(name: str, device: torch.device, dtype: torch.dtype) -> AttentionBackend:
+def what_if_backend(name: str, device: torch.device, dtype: torch.dtype) -> AttentionBackend:
+    """The backend called `name` as it is on that device, which need not be here; ConfigError if there is none."""
     if name == "math":
         return Math()
     if name != "sdpa":

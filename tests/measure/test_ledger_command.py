@@ -33,6 +33,25 @@ def test_within_the_positions_there_is_no_note(capsys: pytest.CaptureFixture[str
     assert status == 0 and "note" not in out and "operations of cpu" in out
 
 
+def test_kv_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("--what-if", "llama-3-8b", "--gpu-memory", "24GiB", "--max-num-batched-tokens", "512,8192", "--json")
+    status, out, _ = run(capsys, *command)
+    small, large = json.loads(out.splitlines()[-1])["pools"]
+    assert status == 0 and small["num_blocks"] == 3382 and large["num_blocks"] == 3110
+    assert "3382" in out and "note" not in out
+
+
+def test_kv_blocks_of_a_model_that_is_here(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "--model", "tiny", "--device", "cpu", "--max-num-batched-tokens", "64")
+    assert status == 0 and "float32" in out and "requests of up to 4096 tokens" in out
+
+
+def test_a_request_that_cannot_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("--what-if", "llama-3-8b", "--gpu-memory", "24GiB", "--max-model-len", "131072")
+    status, out, err = run(capsys, *command)
+    assert status == 2 and "3328" in out and "lower max_model_len to 53248" in err and err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -50,6 +69,17 @@ def test_within_the_positions_there_is_no_note(capsys: pytest.CaptureFixture[str
         (("--what-if", "tiny", "--length", "8", "--attention", "eager"), "'eager' has no what-if"),
         (("--what-if", "tiny", "--length", "8", "--block-size", "0"), "block_size is 0"),
         (("--what-if", "/dev/null", "--length", "8"), "cannot be read as JSON"),
+        (("--what-if", "tiny", "--length", "8", "--device", "tpu"), "device 'tpu' has no what-if"),
+        (("--what-if", "tiny"), "nothing to compute"),
+        (("--what-if", "tiny", "--model", "tiny"), "not allowed with"),
+        ((), "one of the arguments --what-if --model is required"),
+        (("--what-if", "tiny", "--gpu-memory", "lots"), "'lots' is no amount of memory"),
+        (
+            ("--what-if", "tiny", "--gpu-memory", "1GiB", "--gpu-memory-utilization", "90"),
+            "gpu_memory_utilization is 90",
+        ),
+        (("--what-if", "tiny", "--gpu-memory", "1GiB", "--max-num-batched-tokens", "0"), "max_num_batched_tokens is 0"),
+        (("--what-if", "tiny", "--gpu-memory", "1GiB", "--max-model-len", "-1"), "max_model_len is -1"),
     ],
 )
 def test_bad_input(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], message: str) -> None:
