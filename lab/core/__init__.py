@@ -1,5 +1,6 @@
 """The scheduler and its loop, in the standard library alone, so that they run in CPython, in CI and in a browser."""
 
+from lab.core.arrivals import Arrivals, OpenLoop
 from lab.core.block_pool import BlockPool
 from lab.core.config import CacheConfig, SchedulerConfig
 from lab.core.errors import ConfigError, LabError, NoProgress, RequestRejected
@@ -9,6 +10,7 @@ from lab.core.scheduler import Scheduler, StepPlan, WaitReason
 from lab.core.trace import RequestTimeline, StepRecord, Trace
 
 __all__ = [
+    "Arrivals",
     "BlockPool",
     "CacheConfig",
     "Clock",
@@ -18,6 +20,7 @@ __all__ = [
     "LabError",
     "Loop",
     "NoProgress",
+    "OpenLoop",
     "Request",
     "RequestRejected",
     "RequestState",

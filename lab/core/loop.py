@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from lab.core.errors import NoProgress
+from lab.core.arrivals import Arrivals, OpenLoop
+from lab.core.errors import NoProgress, RequestRejected
 from lab.core.request import FinishReason, Request
 from lab.core.scheduler import Scheduler, StepPlan
-from lab.core.trace import RequestTimeline, StepRecord, Trace
+from lab.core.trace import StepRecord, Trace
 
 
 class Executor(Protocol):
@@ -48,16 +49,18 @@ class WallClock:
 class Loop:
     """Steps a scheduler and an executor, and keeps the trace."""
 
-    def __init__(self, scheduler: Scheduler, executor: Executor, clock: Clock | None = None) -> None:
+    def __init__(
+        self, scheduler: Scheduler, executor: Executor, clock: Clock | None = None, trace: Trace | None = None
+    ) -> None:
         self.scheduler = scheduler
         self.executor = executor
         self.clock = clock or WallClock()
-        self.trace = Trace()
+        self.trace = trace if trace is not None else Trace()
 
     def submit(self, request: Request) -> None:
         """Queue a request; its queueing time counts from `request.arrival`, in seconds of the clock."""
         self.scheduler.submit(request)
-        self.trace.requests[request.request_id] = RequestTimeline(request.arrival, request.num_prompt_tokens)
+        self.trace.record_submit(request)
 
     def abort(self, request_id: str) -> bool:
         """End a request now; False if it is unknown or already over."""
@@ -72,6 +75,8 @@ class Loop:
         plan = self.scheduler.schedule()
         if not plan.num_tokens and self.scheduler.waiting and not self.scheduler.running:
             raise NoProgress(self._why_no_progress())
+        running, waiting = len(self.scheduler.running), len(self.scheduler.waiting)
+        used = self.scheduler.pool.num_used
         try:
             sampled = self.executor.execute(plan, self.scheduler) if plan.num_tokens else {}
         except BaseException:  # out of memory, or the user's Ctrl-C: no request is harmed, the step can be tried again
@@ -86,6 +91,10 @@ class Loop:
             plan.preempted,
             tuple(request.request_id for request in finished),
             self.scheduler.pool.num_free,
+            used,
+            running,
+            waiting,
+            self.scheduler.head_waits_for,
         )
         self.trace.record_step(record, sampled)
         for request in finished:
@@ -93,18 +102,32 @@ class Loop:
             self.trace.record_finish(request.request_id, end, request.finish_reason)
         return record
 
-    def run(self, requests: Iterable[Request] = ()) -> Trace:
-        """Submit each request at its arrival and step until all are over. `requests` come in order of arrival."""
-        arrivals = iter(requests)
-        upcoming = next(arrivals, None)
-        while upcoming is not None or self.scheduler.has_unfinished:
-            if upcoming is not None and not self.scheduler.has_unfinished:
-                self.clock.wait_until(upcoming.arrival)
-            while upcoming is not None and upcoming.arrival <= self.clock.now():
-                self.submit(upcoming)
-                upcoming = next(arrivals, None)
-            self.step()
-        return self.trace
+    def run(self, requests: Iterable[Request] | Arrivals = ()) -> Trace:
+        """Submit each request at its arrival and step until all are over.
+
+        `requests` come in order of arrival, or from an `Arrivals`. One that is refused is in the trace as such, and the
+        rest goes on.
+        """
+        arrivals = requests if isinstance(requests, Arrivals) else OpenLoop(requests)
+        while True:
+            self._submit_due(arrivals)
+            if self.scheduler.has_unfinished:
+                record = self.step()
+                for request_id in record.finished:
+                    arrivals.over(request_id, record.end)
+            elif (moment := arrivals.next_arrival()) is not None:
+                self.clock.wait_until(moment)
+            else:
+                return self.trace
+
+    def _submit_due(self, arrivals: Arrivals) -> None:
+        now = self.clock.now()
+        for request in arrivals.due(now):
+            try:
+                self.submit(request)
+            except RequestRejected as error:
+                self.trace.record_refused(request, str(error))
+                arrivals.over(request.request_id, now)
 
     def _why_no_progress(self) -> str:
         head = self.scheduler.waiting.head

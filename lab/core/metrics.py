@@ -7,14 +7,14 @@ the stall: TPOT is one mean per request, ITL is every gap, pooled over requests 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from operator import sub
 
 from lab.core.trace import RequestTimeline, Trace
 
 
 def gaps(times: Sequence[float]) -> tuple[float, ...]:
     """The times between neighbours."""
-    return tuple(later - earlier for earlier, later in pairwise(times))
+    return tuple(map(sub, times[1:], times))
 
 
 def percentile(samples: Sequence[float], q: float) -> float:

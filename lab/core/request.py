@@ -67,20 +67,23 @@ class Request:
     num_preemptions: int = 0
     state: RequestState = RequestState.WAITING
     finish_reason: FinishReason | None = None
+    num_tokens: int = field(init=False)  # known so far: prompt and output
+
+    def __post_init__(self) -> None:
+        self.num_tokens = len(self.prompt_token_ids) + len(self.output_token_ids)
+
+    def append_output(self, token: int) -> None:
+        self.output_token_ids.append(token)
+        self.num_tokens += 1
 
     @property
     def num_prompt_tokens(self) -> int:
         return len(self.prompt_token_ids)
 
     @property
-    def num_tokens(self) -> int:
-        """Tokens known so far: prompt and output."""
-        return len(self.prompt_token_ids) + len(self.output_token_ids)
-
-    @property
     def num_uncomputed_tokens(self) -> int:
         """Known tokens whose KV has not been computed; when a step brings it to 0 that step yields a token."""
-        return len(self.prompt_token_ids) + len(self.output_token_ids) - self.num_computed_tokens
+        return self.num_tokens - self.num_computed_tokens
 
     @property
     def max_kv_tokens(self) -> int:

@@ -5,6 +5,7 @@ by the chunk cap and by what is left of the token budget. That running requests 
 for decodes to come first. Text only: no prefix cache, no speculative decoding, no connectors.
 """
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ class Scheduler:
         self.requests: dict[str, Request] = {}
         self.running: list[Request] = []
         self.waiting = QUEUES[config.policy]()
-        self._head_waits_for: WaitReason | None = None
+        self.head_waits_for: WaitReason | None = None
 
     # -- requests in and out ------------------------------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ class Scheduler:
 
     def waiting_reasons(self) -> dict[str, WaitReason]:
         """One reason for each waiting request, as of the last step; what came since then is behind the head."""
-        head_reason = self._head_waits_for
+        head_reason = self.head_waits_for
         if head_reason is None or not self.waiting:
             return {}
         reasons = dict.fromkeys((r.request_id for r in self.waiting), WaitReason.BEHIND_HEAD)
@@ -100,6 +101,8 @@ class Scheduler:
                 f"request {name!r}: {prompt} prompt tokens and max_tokens {request.sampling.max_tokens} make {total}, "
                 f"above the position limit of {limit}; shorten the prompt or lower max_tokens"
             )
+        if not math.isfinite(request.arrival):
+            raise RequestRejected(f"request {name!r} arrives at {request.arrival}; it must be a number of seconds")
         budget = self.config.max_num_batched_tokens
         if not self.config.enable_chunked_prefill and prompt > budget:
             raise RequestRejected(
@@ -117,7 +120,7 @@ class Scheduler:
     def schedule(self) -> StepPlan:
         """Plan one step: allocate its blocks, preempt where they run out, and count its tokens as computed."""
         step = _Step(left=self.config.max_num_batched_tokens, cap=self._chunk_cap())
-        self._head_waits_for = self._fill(step)
+        self.head_waits_for = self._fill(step)
         return StepPlan(step.plan, tuple(step.preempted))
 
     def _chunk_cap(self) -> int:
@@ -201,10 +204,10 @@ class Scheduler:
         finished = []
         for request_id in plan.num_tokens:
             request = self.requests.get(request_id)  # gone if it was aborted while the model ran
-            if request is None or request.num_uncomputed_tokens:
+            if request is None or request.num_computed_tokens < request.num_tokens:
                 continue
             token = sampled[request_id]
-            request.output_token_ids.append(token)
+            request.append_output(token)
             reason = self._finish_reason(request, token)
             if reason is not None:
                 self._finish(request, reason)
@@ -250,7 +253,7 @@ class _Step:
         return min(request.num_uncomputed_tokens, self.cap)
 
     def num_new_tokens(self, request: Request) -> int:
-        n = request.num_uncomputed_tokens
+        n = request.num_tokens - request.num_computed_tokens
         most = self.cap if self.cap < self.left else self.left  # not min(): it takes three times as long
         return n if n < most else most
 

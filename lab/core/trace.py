@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from lab.core.request import FinishReason
+from lab.core.request import FinishReason, Request
+from lab.core.scheduler import WaitReason
 
 
-@dataclass(frozen=True)
-class StepRecord:
-    """One step. Times are in seconds of the run's clock; `free_blocks` is counted after the step."""
+class StepRecord(NamedTuple):
+    """One step. Times are in seconds of the run's clock.
+
+    `free_blocks` is counted after the step; the last four fields as the step was planned, before anything finished.
+    """
 
     start: float
     end: float
@@ -17,6 +20,10 @@ class StepRecord:
     preempted: tuple[str, ...]
     finished: tuple[str, ...]
     free_blocks: int
+    used_blocks: int = 0
+    num_running: int = 0
+    num_waiting: int = 0
+    head_waits_for: WaitReason | None = None
 
 
 @dataclass
@@ -39,6 +46,13 @@ class Trace:
 
     steps: list[StepRecord] = field(default_factory=list)
     requests: dict[str, RequestTimeline] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)  # why, by request
+
+    def record_submit(self, request: Request) -> None:
+        self.requests[request.request_id] = RequestTimeline(request.arrival, request.num_prompt_tokens)
+
+    def record_refused(self, request: Request, reason: str) -> None:
+        self.refused[request.request_id] = reason
 
     def record_step(self, step: StepRecord, sampled: Mapping[str, int]) -> None:
         """Append a step and note on the timelines what it did for each request."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from lab.core.arrivals import Arrivals
 from lab.core.loop import Loop
 from lab.core.request import Request
 from lab.core.scheduler import Scheduler, StepPlan
@@ -36,11 +37,16 @@ class SimulatedExecutor:
 
     def execute(self, plan: StepPlan, scheduler: Scheduler) -> dict[str, int]:
         self.clock.advance(self.cost.seconds(plan, scheduler))
-        requests = scheduler.requests
-        return {name: ANY_TOKEN for name in plan.num_tokens if requests[name].num_uncomputed_tokens == 0}
+        requests = map(scheduler.requests.__getitem__, plan.num_tokens)
+        return {r.request_id: ANY_TOKEN for r in requests if r.num_computed_tokens == r.num_tokens}
 
 
-def simulate(requests: Iterable[Request], scheduler: Scheduler, cost: CostModel) -> Trace:
-    """Run `requests`, in order of arrival (seconds), to their end. The scheduler is used up, as by any run."""
+def simulate(
+    requests: Iterable[Request] | Arrivals, scheduler: Scheduler, cost: CostModel, trace: Trace | None = None
+) -> Trace:
+    """Run `requests`, in order of arrival (seconds) or from an `Arrivals`, to their end.
+
+    The scheduler is used up, as by any run. `trace` takes the place of one that keeps everything.
+    """
     clock = VirtualClock()
-    return Loop(scheduler, SimulatedExecutor(cost, clock), clock).run(requests)
+    return Loop(scheduler, SimulatedExecutor(cost, clock), clock, trace).run(requests)

@@ -12,10 +12,12 @@ def test_known_tokens_are_prompt_and_output_end_to_end():
 
 
 def test_counts_by_hand():
+    assert Request("b", range(3), output_token_ids=[7]).num_tokens == 4
     request = Request("a", range(13), SamplingParams(3))
     assert (request.num_prompt_tokens, request.num_tokens, request.num_uncomputed_tokens) == (13, 13, 13)
     assert request.max_kv_tokens == 15  # the last of the three tokens is never fed
-    request.output_token_ids += [7, 7]
+    request.append_output(7)
+    request.append_output(7)
     request.num_computed_tokens = 14
     assert (request.num_prompt_tokens, request.num_tokens, request.num_uncomputed_tokens) == (13, 15, 1)
 
