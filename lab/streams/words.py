@@ -54,7 +54,10 @@ OR_RECORD: dict[Lang, str] = {"zh": "（或者 record_stream）", "en": " (or re
 def where(op: Op, lang: Lang) -> str:
     """An operation as a reader finds it: what, on which stream, in which line."""
     actor = {"zh": "主机", "en": "host"}[lang] if op.stream == HOST else op.stream
-    return f"`{op.label}` ({actor}, {Path(op.line.file).name}:{op.line.number})"
+    place = f"{Path(op.line.file).name}:{op.line.number}"
+    if "ipykernel" in op.line.file:  # a notebook's cell, whose file is named by a hash
+        place = {"zh": f"第 {op.line.number} 行", "en": f"line {op.line.number}"}[lang]
+    return f"`{op.label}` ({actor}, {place})"
 
 
 def explain(hazard: Hazard, lang: Lang = "en") -> str:
