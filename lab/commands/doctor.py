@@ -1,6 +1,7 @@
 """`lab doctor`: what this machine has, what lab chose, and why."""
 
 import argparse
+from typing import Any
 
 from lab.commands.common import Subparsers, add_model_arguments, load_model, print_json
 from lab.core.config import require_at_least
@@ -27,7 +28,15 @@ def run(args: argparse.Namespace) -> int:
         "attention_reason": selected.reason,
     }
     for name, value in report.items():
-        print(f"{name:>20}  {value}")
+        print(f"{name.removesuffix('_bytes').replace('_', ' '):>18}  {for_people(name, value)}")
     if args.json:
         print_json(report)
     return 0
+
+
+def for_people(name: str, value: Any) -> str:
+    from lab.measure.units import format_bytes
+
+    if value is None:
+        return "-"
+    return format_bytes(value) if name.endswith("_bytes") else str(value)

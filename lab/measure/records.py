@@ -105,7 +105,7 @@ def load(path: Path) -> Record:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise RecordError(f"there is no record {path}; run the experiment and save it") from None
+        raise RecordError(f"there is no record {path}; make one with `python -m lab record`") from None
     except (OSError, RecursionError, ValueError) as error:
         raise RecordError(f"{path} is not JSON: {error}; give a file that lab wrote") from None
     if not isinstance(data, dict):
@@ -118,6 +118,20 @@ def load(path: Path) -> Record:
     if data.pop("schema") != SCHEMA:
         raise RecordError(f"{path} has another schema than {SCHEMA}, which this lab reads; measure again")
     return Record(**{name: data[name] for name in FIELDS if name in data})
+
+
+def find(
+    experiment: str, parameters: Mapping[str, Any], environment: Mapping[str, Any], root: Path = ROOT
+) -> Record | None:
+    """The record that this run would make, if it is there whole: the same in all but rows and date."""
+    wanted = Record(experiment, parameters, [], environment)
+    try:
+        found = load(path_of(wanted, root))
+        require_alike(found.parameters, parameters, "parameter")
+        require_alike(found.environment, environment, "environment", vary=["date"])
+    except (RecordError, NotComparable):
+        return None
+    return found
 
 
 def load_all(experiment: str, root: Path = ROOT) -> list[Record]:
