@@ -42,10 +42,9 @@ class Capture:
         """Raises CaptureError: nothing that is only noted can be waited for."""
         raise CaptureError("unsupported", f"{what} while {self.graph.origin} captures: the host can't wait then")
 
-    def end(self) -> Graph:
+    def end(self) -> None:
         """Raises CaptureError if a stream that joined has work that the first stream doesn't wait for."""
         clock = self.order.here(self.graph.origin).clock
         for stream in sorted(self.streams):
             if not self.order.here(stream).known_to(clock):
                 raise CaptureError("unjoined", f"{stream} joined, and {self.graph.origin} never waits for it")
-        return self.graph
