@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lab.checks import suite
+from lab.checks import rows, suite
 from lab.checks.suite import SUITES, Experiment, jobs, make_experiment, passed
 from lab.cli import main
 from lab.commands import record as command
@@ -56,8 +56,8 @@ def test_memory_is_predicted_and_kv_does_not_change() -> None:
 
 
 def test_a_wrong_ledger_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = suite.step_peak
-    monkeypatch.setattr(suite, "step_peak", lambda step: replace(right(step), parts={"one byte": 1}))
+    right = rows.step_peak
+    monkeypatch.setattr(rows, "step_peak", lambda step: replace(right(step), parts={"one byte": 1}))
     assert not passed(experiment("memory").record({"device": "here"}))
 
 
