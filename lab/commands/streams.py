@@ -12,10 +12,10 @@ from lab.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from lab.streams.catalogue import Program, Variant
-    from lab.streams.model import ModelRuntime
+    from lab.streams.trace import Trace
     from lab.streams.verdict import Verdict
 
-    Run = tuple[Variant, Verdict, ModelRuntime]
+    Run = tuple[Variant, Verdict, Trace | None]  # a trace, where the backend keeps one
 
 ROW = "{:>16}  {:>6}  {:>6}  {:>5}  {:>6}  {:>9}  {:>8}  {:>8}  {:>7}  {:>8}  {:>8}  {:>8}"
 HEAD = (
@@ -28,7 +28,8 @@ def add_to(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("streams", help="programs on two streams: what is broken, and what mends it")
     parser.add_argument("program", nargs="?", help="which program; without it, all are listed")
     parser.add_argument("--variant", help="only this way to write it")
-    parser.add_argument("--backend", choices=["model"], default="model", help="what it runs on (model)")
+    backends = ["model", "threads", "cuda"]
+    parser.add_argument("--backend", choices=backends, default="model", help="what it runs on (model)")
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the lanes of every variant that ran")
     parser.add_argument("--json", action="store_true", help="print one JSON document on the last line")
     parser.set_defaults(command=run)
@@ -48,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
             print_json({name: [variant.name for variant in p.variants] for name, p in PROGRAMS.items()})
         return 0
     program = find(args.program)
-    runs = list(run_variants(program, args.variant))
+    if args.picture and args.backend == "cuda":
+        raise ConfigError("--picture needs the times of every operation: draw on the backend model or threads")
+    runs = list(run_variants(program, args.variant, args.backend))
     print_runs(program, runs)
     if args.picture:
         write_picture(args.picture, program, runs)
@@ -57,13 +60,18 @@ def run(args: argparse.Namespace) -> int:
     return int(not all(verdict.agrees(variant) for variant, verdict, _ in runs))
 
 
-def run_variants(program: "Program", name: str | None) -> Iterator["Run"]:
+def run_variants(program: "Program", name: str | None, backend: str) -> Iterator["Run"]:
     from lab.streams.model import ModelRuntime
     from lab.streams.verdict import examine
 
     for variant in [program.variant(name)] if name else program.variants:
-        runtime = ModelRuntime()
-        yield variant, examine(variant.run, variant.want, runtime), runtime
+        if backend == "model":
+            runtime = ModelRuntime()
+            yield variant, examine(variant.run, variant.want, runtime), runtime.trace
+        else:
+            from lab.streams_torch.backends import BACKENDS
+
+            yield variant, *BACKENDS[backend](program, variant)
 
 
 def print_runs(program: "Program", runs: list["Run"]) -> None:
@@ -97,7 +105,7 @@ def write_picture(path: Path, program: "Program", runs: list["Run"]) -> None:
     from lab.show.language import language
     from lab.streams.picture import draw
 
-    panels = [(f"{program.name}: {variant.name}", runtime.trace) for variant, _, runtime in runs]
+    panels = [(f"{program.name}: {variant.name}", trace) for variant, _, trace in runs if trace is not None]
     try:
         path.write_text(draw(panels, language()), encoding="utf-8")
     except OSError as error:
@@ -105,7 +113,7 @@ def write_picture(path: Path, program: "Program", runs: list["Run"]) -> None:
     print(f"drew {path}")
 
 
-def as_json(variant: "Variant", verdict: "Verdict", runtime: "ModelRuntime") -> dict[str, Any]:
+def as_json(variant: "Variant", verdict: "Verdict", trace: "Trace | None") -> dict[str, Any]:
     from lab.streams.words import explain
 
     value = verdict.value if verdict.value is not None and math.isfinite(verdict.value) else None
@@ -127,6 +135,6 @@ def as_json(variant: "Variant", verdict: "Verdict", runtime: "ModelRuntime") -> 
         "error": verdict.error,
         **asdict(verdict.measures),
         "speed_up": verdict.measures.speed_up,
-        "critical_path": [launched.kernel.label for launched in runtime.trace.critical_path()],
+        "critical_path": trace and [launched.kernel.label for launched in trace.critical_path()],
         "as_expected": verdict.agrees(variant),
     }

@@ -58,7 +58,11 @@ class TensorMemory:
 
     def load(self, source: Extent) -> Callable[[Extent], None]:
         contents = self.at(source).clone()
-        return lambda to: self.at(to).copy_(contents)
+
+        def store(to: Extent) -> None:
+            self.at(to).copy_(contents)
+
+        return store
 
     def mean(self, of: Extent) -> float:
         return float(self.at(of).mean())
@@ -82,8 +86,8 @@ class Workers:
 
     def submit(self, item: Item) -> None:
         if item.stream not in self.queues:
-            self.queues[item.stream] = queue = SimpleQueue()
-            threading.Thread(target=self.work, args=(queue,), name=item.stream, daemon=True).start()
+            self.queues[item.stream] = SimpleQueue()
+            threading.Thread(target=self.work, args=(self.queues[item.stream],), daemon=True).start()
         self.last[item.stream] = item
         self.queues[item.stream].put(item)
 

@@ -46,13 +46,19 @@ def test_the_lint_sees(line: str) -> None:
     assert cuda_uses(f"import torch\n{line}\n") == [2]
 
 
+NEED_A_GPU = {  # nothing in them runs on the CPU: they ask `resolve_device("cuda")` first, which raises there
+    "lab/streams_torch/cuda.py",
+    "lab/streams_torch/profile.py",
+}
+
+
 def test_only_the_guarded_module_touches_torch_cuda() -> None:
     found = {
         str(path.relative_to(ROOT)): uses
         for path in sorted((ROOT / "lab").rglob("*.py"))
         if (uses := cuda_uses(path.read_text()))
     }
-    assert list(found) == ["lab/model/device.py"]
+    assert found.keys() == {"lab/model/device.py"} | NEED_A_GPU
 
 
 @pytest.fixture

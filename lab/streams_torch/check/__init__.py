@@ -1,0 +1,95 @@
+"""`check`: PyTorch code with streams, read without a GPU.
+
+The code is run on FakeTensors, which have shapes and no values, with a stand-in for `torch.cuda`; what it enqueues is
+traced onto the model, whose hazards come back with the lines of the code.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
+
+from lab.streams.races import Hazard
+from lab.streams.runtime import Place
+from lab.streams.words import Lang, explain
+from lab.streams_torch.check.source import call, raised_at, text
+from lab.streams_torch.check.standin import Unsupported, standing_in, unsupported
+from lab.streams_torch.check.tracer import Tracer
+
+NO_VALUE = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
+NO_GUARD = "not linked with support for cuda devices"  # methods that set the device first
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found. Of a program that `stopped` early, with the reason, only the part before was looked at."""
+
+    hazards: tuple[Hazard, ...]
+    device_copies: int  # device to device, as Kineto's "Memcpy DtoD" would count them
+    device_bytes: int
+    stopped: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether all of it was looked at and nothing found."""
+        return not self.hazards and self.stopped is None
+
+    def text(self, lang: Lang = "en") -> str:
+        lines = []
+        for hazard in self.hazards:
+            lines.append(explain(hazard, lang))
+            lines += [f"    {op.line.number:>4}  {text(op.line)}" for op in (hazard.first, hazard.second)]
+        if self.stopped is not None:
+            lines.append({"zh": f"到此为止：{self.stopped}", "en": f"stopped: {self.stopped}"}[lang])
+        elif not self.hazards:
+            lines.append({"zh": "没有发现危险", "en": "no hazard"}[lang])
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def check(fn: Callable[[], object]) -> Report:
+    """Call `fn` on FakeTensors and report what could go wrong between its streams. No GPU is needed.
+
+    `fn` takes no arguments and makes its tensors itself, with device="cuda"; it runs without autograd, on the default
+    stream. Its tensors are freed when their last name is gone, those of `fn` itself when it returns. A strided tensor
+    is checked by its bytes, an indexed write as one to the whole tensor. Errors of the code itself come as they are.
+    """
+    tracer = Tracer(place_of)
+    stopped = None
+    with standing_in(tracer, getattr(fn, "__globals__", {})), torch.no_grad(), FakeTensorMode(), tracer:
+        try:
+            call(fn)
+        except Unsupported as reason:
+            stopped = str(reason)
+        except (*NO_VALUE, RuntimeError) as error:
+            if not isinstance(error, NO_VALUE) and NO_GUARD not in str(error):
+                raise
+            line = raised_at(error)
+            stopped = str(unsupported(f"`{text(line)}`" if line else str(error), line=line))
+    if tracer.failure is not None:
+        raise tracer.failure
+    measures = tracer.runtime.measures()
+    return Report(tuple(tracer.runtime.trace.hazards), measures.device_copies, measures.device_bytes, stopped)
+
+
+def place_of(x: torch.Tensor) -> Place:
+    """Raises Unsupported for another device than the first GPU and the host."""
+    if x.device.type == "cpu":
+        return "pageable"
+    if x.device.type != "cuda" or x.device.index not in (None, 0):
+        raise unsupported(f"device {x.device}", "use 'cuda' and 'cpu'")
+    return "device"
