@@ -19,7 +19,7 @@ class PrefillFirst(Scheduler):
     def _fill(self, step: _Step) -> WaitReason | None:
         reason = self._prefill(step)
         if not step.plan:
-            self._decode(step)
+            reason = self._decode(step) or reason
         return reason
 
     def _prefill(self, step: _Step) -> WaitReason | None:
@@ -27,6 +27,6 @@ class PrefillFirst(Scheduler):
         return self._admit_waiting(step)
 
     def _decode(self, step: _Step) -> WaitReason | None:
-        """Returns None: a step of decodes has not looked at the queue."""
+        """Decodes alone: the queue is not looked at, only its new head after a preemption has its reason."""
         self._schedule_running(step, [r for r in self.running if decodes(r)])
-        return None
+        return WaitReason.POLICY if step.preempted else None
