@@ -6,7 +6,8 @@
 
 A step can be no faster than its operations at the machine's best rate, nor than its bytes at the memory's (Williams et
 al., "Roofline", 2009). Both best rates are measured here too, with a product of large matrices, and a
-large copy or a large matrix times a vector, whichever moves more.
+large copy or a large matrix times a vector, whichever moves more. On a busy machine measure both on one thread with
+the clock "process".
 """
 
 from collections.abc import Sequence
@@ -64,15 +65,15 @@ class RooflineRow:
         return 1e3 * max(self.work.flops / limits.flops_per_s, self.work.nbytes / limits.bytes_per_s)
 
 
-def ceilings(device: torch.device, dtype: torch.dtype, *, repeats: int = 5) -> Ceilings:
+def ceilings(device: torch.device, dtype: torch.dtype, *, repeats: int = 5, clock: str = "wall") -> Ceilings:
     """Measure the device: the fastest of `repeats` products, copies, and products of a matrix and a vector."""
     size, nbytes = MATMUL_SIZE[device.type], COPY_BYTES[device.type]
     a, b = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
-    product = measure(lambda: a @ b, device, repeats=repeats)
+    product = measure(lambda: a @ b, device, repeats=repeats, clock=clock)
     source = torch.zeros(nbytes // size // dtype.itemsize, size, dtype=dtype, device=device)
     target = torch.empty_like(source)
-    copy = measure(lambda: target.copy_(source), device, repeats=repeats)
-    read = measure(lambda: source @ a[0], device, repeats=repeats)
+    copy = measure(lambda: target.copy_(source), device, repeats=repeats, clock=clock)
+    read = measure(lambda: source @ a[0], device, repeats=repeats, clock=clock)
     return Ceilings(2e3 * size**3 / product.min, 1e3 * max(2 * source.nbytes / copy.min, source.nbytes / read.min))
 
 
@@ -84,6 +85,7 @@ def roofline(
     context: int = 256,
     attention: str | None = None,
     repeats: int = 3,
+    clock: str = "wall",
 ) -> list[RooflineRow]:
     """A row a step: prompts of `prefill_tokens` tokens, then decodes of `decode_batches` sequences.
 
@@ -102,7 +104,7 @@ def roofline(
     rows = []
     for kind, pieces in cells:
         runner = StepRunner(decoder, backend, pieces[0].kv_length, len(pieces))
-        timing = measure(runner.step(pieces), decoder.device, repeats=repeats)
+        timing = measure(runner.step(pieces), decoder.device, repeats=repeats, clock=clock)
         work = step_work(decoder.config, pieces, decoder.dtype)
         rows.append(RooflineRow(kind, pieces[0].kv_length, work, timing))
     return rows

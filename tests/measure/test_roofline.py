@@ -16,13 +16,13 @@ torch.set_num_threads(1)
 
 def test_rows() -> None:
     decoder = load_model("tiny", device="cpu").decoder
-    rows = roofline(decoder, prefill_tokens=(1, 32), decode_batches=(1, 32), context=50, repeats=1)
+    rows = roofline(decoder, prefill_tokens=(1, 32), decode_batches=(1, 32), context=50, repeats=1, clock="process")
     assert [(row.kind, row.tokens, row.context) for row in rows] == [
         ("prefill", 1, 1), ("prefill", 32, 32), ("decode", 1, 50), ("decode", 32, 50),
     ]  # fmt: skip
     assert rows[1].work.kv_tokens == 32 and rows[3].work.kv_tokens == 32 * 50
     assert rows[1].work.intensity > rows[3].work.intensity > rows[2].work.intensity
-    assert all(row.flops_per_s > 0 for row in rows)
+    assert all(row.flops_per_s > 0 and row.timing.clock == "process" for row in rows)
 
 
 def test_the_bound_by_hand() -> None:
@@ -40,7 +40,7 @@ def test_ceilings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(module.MATMUL_SIZE, "cpu", 64)
     monkeypatch.setitem(module.COPY_BYTES, "cpu", 2**16)
     samples = iter([Timing((4.0, 2.0)), Timing((8.0,)), Timing((2.0,))])  # product, copy, matrix times vector
-    monkeypatch.setattr(module, "measure", lambda fn, device, repeats: (fn(), next(samples))[1])
+    monkeypatch.setattr(module, "measure", lambda fn, device, **_: (fn(), next(samples))[1])
     limits = ceilings(torch.device("cpu"), torch.float32)
     assert limits.flops_per_s == 2 * 64**3 / 0.002
     assert limits.bytes_per_s == max(2 * 2**16 / 0.008, 2**16 / 0.002)
