@@ -12,7 +12,7 @@ endif
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with=tests/book/nbval.cfg \
          --nbval-cell-timeout=300 --nbval-kernel-startup-timeout=120
 
-.PHONY: help book test lint sync lab bench mutants lock clean
+.PHONY: help book pdf links test lint sync lab bench mutants lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -21,6 +21,13 @@ help: ## list the commands
 book: .venv/ready ## build both languages into _build/html and print the page to open
 	@$(PY) -m tools.sync --check
 	@$(PY) -m tools.build_book
+
+pdf: .venv/ready ## print both languages to _build/pdf/zh.pdf and en.pdf (needs Chromium)
+	@$(PY) -m tools.sync --check
+	@$(PY) -m tools.build_pdf
+
+links: .venv/ready ## follow the links to other sites (needs the network)
+	@$(PY) -m tools.build_book --links
 
 test: .venv/ready lint ## run every test, the notebooks' outputs included
 	@$(PY) -m pytest -n 2 --dist loadscope $(NBVAL) tests chapters $(ARGS)

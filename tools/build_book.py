@@ -1,9 +1,10 @@
 """Build both languages into _build/html: `python -m tools.build_book`, or `make book`.
 
-Two Jupyter Book runs over chapters/zh and chapters/en, with one _config.yml and one _toc.yml, and a root page that
-picks the language. Any warning fails the build.
+`--links` follows the links to other sites instead, and builds nothing. Two Jupyter Book runs over chapters/zh and
+chapters/en, with one _config.yml and one _toc.yml, and a root page that picks the language. Any warning is a failure.
 """
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -52,38 +53,61 @@ def vendor_mathjax() -> None:
     shutil.copy(source / "tex-chtml.js", target)
 
 
-def start(config: dict[str, Any], lang: str) -> tuple[subprocess.Popen[str], Path]:
+def start(config: dict[str, Any], lang: str, builder: str) -> tuple[subprocess.Popen[str], Path]:
     work = BUILD / "work" / lang
     work.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(work / "_build" / builder, ignore_errors=True)  # else pictures of old runs would stay
     config_file = work / "_config.yml"
     config_file.write_text(yaml.safe_dump(language_config(config, lang), allow_unicode=True), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(ROOT / "chapters" / lang)]
     command += ["--config", str(config_file), "--toc", str(ROOT / "_toc.yml"), "--path-output", str(work)]
+    command += ["--builder", builder]
     command += ["--all", "-W", "-n", "--keep-going", "-q"]  # --all: static files and the menu would go stale without
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
-    return process, work / "_build" / "html"
+    return process, work / "_build" / builder
+
+
+class BuildFailed(Exception):
+    """What the builder said, of every language that failed."""
+
+
+def build(config: dict[str, Any], builder: str) -> dict[str, Path]:
+    """Run one of Jupyter Book's builders over both languages at once; return where each language's result is."""
+    vendor_mathjax()
+    runs = {lang: start(config, lang, builder) for lang in LANGUAGES}
+    output = {lang: process.communicate()[0] for lang, (process, _) in runs.items()}
+    failed = [lang for lang, (process, _) in runs.items() if process.returncode]
+    if failed:
+        raise BuildFailed("\n".join(f"{output[lang]}\nbuilding {lang} failed (above)" for lang in failed))
+    return {lang: built for lang, (_, built) in runs.items()}
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--links", action="store_true", help="follow the links to other sites instead")
+    options = parser.parse_args()
     config = load_config()
-    vendor_mathjax()
-    runs = {lang: start(config, lang) for lang in LANGUAGES}
-    output = {lang: process.communicate()[0] for lang, (process, _) in runs.items()}
-    failed = [lang for lang, (process, _) in runs.items() if process.returncode]
-    for lang in failed:
-        print(output[lang], f"building the {lang} site failed (above)", sep="\n", file=sys.stderr)
-    if failed:
+    try:
+        built = build(config, "linkcheck" if options.links else "html")
+    except BuildFailed as error:
+        print(error, file=sys.stderr)
         return 1
+    if not options.links:
+        print(f"open {assemble(config, built) / 'index.html'}")
+    return 0
+
+
+def assemble(config: dict[str, Any], built: dict[str, Path]) -> Path:
+    """Put both sites and the page that picks the language into _build/html."""
     html = BUILD / "html"
     shutil.rmtree(html, ignore_errors=True)
-    for lang, (_, built) in runs.items():
-        shutil.copytree(built, html / lang, ignore=shutil.ignore_patterns("*.map", ".buildinfo", ".doctrees"))
+    for lang, folder in built.items():
+        shutil.copytree(folder, html / lang, ignore=shutil.ignore_patterns("*.map", ".buildinfo", ".doctrees"))
     page = Template((ROOT / "_assets/index.html").read_text(encoding="utf-8"))
     titles = {lang: config["languages"][lang]["title"] for lang in LANGUAGES}
     (html / "index.html").write_text(page.substitute(titles), encoding="utf-8")
     (html / ".nojekyll").touch()  # GitHub Pages would leave out folders that start with an underscore
-    print(f"open {html / 'index.html'}")
-    return 0
+    return html
 
 
 if __name__ == "__main__":

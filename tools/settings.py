@@ -15,6 +15,12 @@ def load_config(path: Path = ROOT / "_config.yml") -> dict[str, Any]:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
+def pages(toc: Path = ROOT / "_toc.yml") -> list[str]:
+    """The names of the book's pages, in the order of the table of contents."""
+    contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
+    return [contents["root"], *(page["file"] for part in contents["parts"] for page in part["chapters"])]
+
+
 @dataclass(frozen=True)
 class Address:
     """Where the repository lives in public: `repository.url` and `repository.branch` of _config.yml."""

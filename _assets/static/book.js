@@ -1,3 +1,10 @@
+// A figure wider than a phone scrolls in its own box, by keyboard too.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const box of document.querySelectorAll(".cell_output:has(img)")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
+});
+
 // The language switch lands on the heading that is on screen, and the choice is kept for the next visit.
 document.addEventListener("DOMContentLoaded", () => {
   const remember = (language) => {

@@ -1,15 +1,18 @@
 import fcntl
+import functools
 import os
-import shutil
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tools import build_book
+from tools.browser import BROWSER, chromium
+from tools.settings import load_config
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
+THEME_NOISE = "Got invalid theme mode"  # the theme's own remark on a first visit
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +24,8 @@ def site() -> Path:
     with (build_book.BUILD / "test-lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built_for.exists() or built_for.read_text() != run:
-            assert build_book.main() == 0
+            config = load_config()
+            build_book.assemble(config, build_book.build(config, "html"))
             built_for.write_text(run)
     return build_book.BUILD / "html"
 
@@ -31,9 +35,47 @@ def browser():
     if BROWSER is None:
         reason = "no Chromium on this machine (apt-get install chromium)"
         pytest.fail(reason) if os.environ.get("REQUIRE_BROWSER") else pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+    with chromium() as browser:
         yield browser
-        browser.close()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open pages as a new reader; at the end, nothing may have gone wrong and nothing asked of another host."""
+    contexts, trouble = [], []
+
+    def visit(url: str, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+
+        def guard(route):
+            local = urlsplit(route.request.url).hostname in (None, "127.0.0.1")
+            if not local:
+                trouble.append(f"asked {route.request.url}")
+            route.continue_() if local else route.abort()
+
+        context.route("**/*", guard)
+        page = context.new_page()
+        page.on("response", lambda answer: None if answer.ok else trouble.append(f"{answer.status} {answer.url}"))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("console", lambda line: trouble.append(line.text) if line.type in ("error", "warning") else None)
+        page.goto(url if "://" in url else f"{address}/{url}")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert [line for line in trouble if THEME_NOISE not in line] == []

@@ -1,62 +1,15 @@
 """The built book in a real Chromium that can reach nothing but this machine."""
 
-import functools
 import re
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tools.settings import LANGUAGES, SOURCES
+from tools.settings import LANGUAGES, SOURCES, pages
 from tools.source import Prose, read_chapter
 from tools.sphinx_book import HAN
 
-NAMES = sorted(path.stem for path in SOURCES.glob("*.md"))
 CHAPTER = read_chapter(SOURCES / "01-chunked-prefill.md")
-THEME_NOISE = "Got invalid theme mode"  # the theme's own remark on a first visit
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture(scope="module")
-def address(site):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-
-
-@pytest.fixture
-def visit(browser, address):
-    """Open pages as a new reader; at the end, nothing may have gone wrong and nothing asked of another host."""
-    contexts, trouble = [], []
-
-    def visit(url: str, **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-
-        def guard(route):
-            local = urlsplit(route.request.url).hostname in (None, "127.0.0.1")
-            if not local:
-                trouble.append(f"asked {route.request.url}")
-            route.continue_() if local else route.abort()
-
-        context.route("**/*", guard)
-        page = context.new_page()
-        page.on("response", lambda answer: None if answer.ok else trouble.append(f"{answer.status} {answer.url}"))
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("console", lambda line: trouble.append(line.text) if line.type in ("error", "warning") else None)
-        page.goto(url if "://" in url else f"{address}/{url}")
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
-    assert [line for line in trouble if THEME_NOISE not in line] == []
 
 
 def found(page) -> list[str]:
@@ -91,7 +44,7 @@ def test_the_first_page_has_plain_links_without_javascript(visit):
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", pages())
 def test_every_page_opens_and_shows_its_formulas(visit, name, lang):
     page = visit(f"{lang}/{name}.html")
     page.wait_for_load_state("networkidle")
@@ -144,9 +97,3 @@ def test_english_search_finds_a_word_inside_a_sentence(visit):
 @pytest.mark.parametrize(("lang", "word"), [("zh", "龘靐齉爩"), ("en", "xylophonist")])
 def test_search_for_what_is_not_there_ends_and_finds_nothing(visit, lang, word):
     assert found(visit(f"{lang}/search.html?q={quote(word)}")) == []
-
-
-def test_a_phone_does_not_scroll_sideways(visit):
-    page = visit("zh/01-chunked-prefill.html", viewport={"width": 390, "height": 800})
-    page.wait_for_selector("mjx-container")
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -7,12 +7,13 @@ import nbformat
 import pytest
 
 from tools.settings import LANGUAGES, SOURCES
-from tools.source import Prose, headings, read_chapter
+from tools.source import Code, Prose, headings, read_chapter
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.md"))
 CHAPTERS = {name: read_chapter(SOURCES / f"{name}.md") for name in NAMES}
 NOTEBOOKS = [name for name in NAMES if CHAPTERS[name].has_code]
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
+COLUMNS = 85
 FULL_STOPS = "。，、；：？！（）《》“”…"
 
 
@@ -41,6 +42,7 @@ def test_a_notebook_is_valid_and_asks_colab_for_a_gpu(name, lang):
     nb = notebook(name, lang)
     nbformat.validate(nb)
     assert "widgets" not in nb.metadata, "GitHub refuses to show notebooks with widget state"
+    assert {"device", "threads", "python", "torch", "lab", "date"} == set(nb.metadata.book.run)
     assert nb.metadata.accelerator == "GPU" and nb.metadata.colab.gpuType == "T4"
     assert nb.metadata.kernelspec.name == "python3"
 
@@ -83,13 +85,12 @@ def test_markdown_is_plain(name, lang):
         assert not re.search(r"!\[\]\(", text), f"a picture without alt text: {text}"
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", NAMES)
-def test_both_languages_carry_the_same_formulas_and_links(name, lang):
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_code_fits_the_page_and_needs_no_kernel_to_be_seen(name):
     for part in CHAPTERS[name].parts:
-        if isinstance(part, Prose):
-            for pattern in (r"\$\$(.*?)\$\$", r"\]\(([^)]*)\)"):
-                assert sorted(re.findall(pattern, part.zh, re.S)) == sorted(re.findall(pattern, part.en, re.S)), part.en
+        if isinstance(part, Code):
+            assert [line for line in part.source.splitlines() if len(line) > COLUMNS] == []
+            assert not re.search(r"\binteract\b", part.source), "its controls would be dead on the page"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,7 +111,7 @@ def test_chinese_typography(name):
         assert not re.search(rf"[{HAN}][,;:?!](?=[{HAN}\s]|$)", text, re.M), "ASCII punctuation after a Han character"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "glossary"])  # the glossary names things in both
 def test_english_pages_hold_no_chinese(name):
     for text in passages(name, "en"):
         assert not re.search(f"[{HAN}{FULL_STOPS.translate({0x201C: None, 0x201D: None, 0x2026: None})}]", text), text

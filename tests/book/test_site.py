@@ -4,15 +4,17 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
 from tools.settings import LANGUAGES, SOURCES, Address, load_config
+from tools.settings import pages as page_names
 from tools.source import Prose, read_chapter
 from tools.sphinx_book import HAN
 
 ADDRESS = Address.from_config(load_config())
-NAMES = sorted(path.stem for path in SOURCES.glob("*.md"))
+NAMES = page_names()
 CODES = {"zh": "zh-CN", "en": "en"}
 
 
@@ -27,6 +29,8 @@ class Page:
         self.links = [tag["href"] for tag in soup.select("a[href]")]
         loading = soup.select("[src], link[rel=stylesheet], link[rel~=icon], link[rel=preload]")
         self.loads = [tag.get("src") or tag["href"] for tag in loading]
+        self.canonical = [tag["href"] for tag in soup.select("link[rel=canonical]")]
+        self.last_run = [" ".join(tag.get_text().split()) for tag in soup.select(".last-run")]
         self.alternates = {tag["hreflang"]: tag["href"] for tag in soup.select("link[rel=alternate]")}
         self.formulas = [len(soup.select(f"{tag}.math")) for tag in ("div", "span")]
         for tag in soup.select("article pre, article .math"):
@@ -87,6 +91,24 @@ def test_buttons_lead_to_the_source_to_colab_and_to_the_other_language(site, pag
         "en": f"{ADDRESS.site}en/{name}.html",
         "x-default": ADDRESS.site,
     }
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_says_where_it_lives_and_a_notebook_what_ran_it(site, pages, name, lang):
+    page = pages[site / lang / f"{name}.html"]
+    assert page.canonical == [f"{ADDRESS.site}{lang}/{name}.html"]
+    notebook = SOURCES.parent / lang / f"{name}.ipynb"
+    if notebook.exists():
+        run = nbformat.read(notebook, as_version=4).metadata.book.run
+        (line,) = page.last_run
+        assert all(str(run[key]) in line for key in ("device", "python", "torch", "lab", "date")), line
+    else:
+        assert page.last_run == []
+
+
+def test_every_source_is_in_the_table_of_contents():
+    assert sorted(NAMES) == sorted(path.stem for path in SOURCES.glob("*.md"))
 
 
 def test_no_markup_is_left_literal(pages):

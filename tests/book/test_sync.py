@@ -24,6 +24,7 @@ def runs(monkeypatch):
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.execution_count = 1
+        notebook.metadata.book.run = {"device": "none"}
 
     monkeypatch.setattr(sync_module, "run", run)
     return runs
@@ -31,7 +32,9 @@ def runs(monkeypatch):
 
 @pytest.fixture
 def chapters(tmp_path):
-    return shutil.copytree(SOURCES.parent, tmp_path / "chapters")
+    """A copy of one chapter and the home page."""
+    others = [page.name for page in SOURCES.parent.glob("*/*.*") if page.stem not in ("index", "01-chunked-prefill")]
+    return shutil.copytree(SOURCES.parent, tmp_path / "chapters", ignore=shutil.ignore_patterns(*others))
 
 
 def edit(chapters, old, new, name="01-chunked-prefill.md"):
@@ -48,6 +51,18 @@ def code_outputs(path):
 def test_the_committed_pages_are_what_the_sources_say():
     assert sync(SOURCES.parent, HERE, check=True) == []
     assert sync_readme(ROOT / "README.md", HERE, check=True) == []
+
+
+def test_what_ran_a_notebook_stays_with_its_outputs_and_outputs_of_nobody_are_run_again(chapters, runs):
+    page = chapters / "zh/01-chunked-prefill.ipynb"
+    before = nbformat.read(page, as_version=4)
+    edit(chapters, '+++ {"lang": "zh"}', '+++ {"lang": "both"}\n\nNEW PROSE\n\n+++ {"lang": "zh"}')
+    sync(chapters, HERE)
+    assert nbformat.read(page, as_version=4).metadata.book.run == before.metadata.book.run and runs == []
+    del before.metadata.book["run"]
+    nbformat.write(before, page)
+    sync(chapters, HERE)
+    assert runs == ["zh"]
 
 
 def test_new_prose_is_written_without_a_run(chapters, runs):
