@@ -1,17 +1,21 @@
 """Several ways to write one program, side by side."""
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from lab.streams.model import ModelRuntime
 from lab.streams.programs import find
+from lab.streams.races import Hazard
 from lab.streams.runtime import Runtime
 from lab.streams.trace import Trace
 from lab.streams.verdict import Verdict, examine
-from lab.streams.words import NAMES, Lang
+from lab.streams.words import NAMES, Lang, explain
 
-ROW = "{:>14}  {:>5}  {:>5}  {:>6}  {:>9}  {:>7}  {:>8}  {:>4}  {}"
-HEAD = ("", "value", "right", "copies", "bytes", "us", "blocked", "MiB", "hazards")
+ROW = "{:>14} {:>6} {:>6} {:>11} {:>5} {:>8} {:>4}  {}"
+HEAD = ("", "value", "right", "copied", "us", "blocked", "MiB", "hazards")
+COLUMNS = 85  # of the page
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,31 @@ def run_variants(name: str, *variants: str) -> list[Run]:
 
 
 def as_table(runs: Iterable[Run], lang: Lang = "en") -> str:
-    """A line per run: value, copies within the device and their bytes, microseconds in all, of which the host stood
-    still, MiB of device memory taken from the driver, and the kinds of the hazards."""
+    """A line per run: value, bytes copied within the device, microseconds in all, of which the host stood still, MiB of
+    device memory taken from the driver, and the kinds of the hazards."""
     lines = [ROW.format(*HEAD)]
     for run in runs:
         v, m = run.verdict, run.verdict.measures
         kinds = ", ".join(NAMES[kind][lang] for kind in dict.fromkeys(hazard.kind for hazard in v.hazards))
-        times = (f"{m.makespan:.0f}", f"{m.host_blocked:.0f}", f"{(m.reserved_bytes or 0) / 2**20:.0f}")
-        answer = (f"{v.value:g}", "yes" if v.right else "NO")
-        lines.append(ROW.format(run.name, *answer, m.device_copies, f"{m.device_bytes:,}", *times, kinds or "-"))
+        answer = (f"{v.value:g}", "yes" if v.right else "NO", f"{m.device_bytes:,}")
+        costs = (f"{m.makespan:.0f}", f"{m.host_blocked:.0f}", f"{(m.reserved_bytes or 0) / 2**20:.0f}")
+        lines.append(ROW.format(run.name, *answer, *costs, kinds or "-"))
     return "\n".join(lines)
+
+
+def explained(hazards: Iterable[Hazard], lang: Lang = "en") -> str:
+    """A paragraph per hazard, in lines that fit the page; Chinese breaks behind its commas."""
+    return "\n".join(wrap(explain(hazard, lang)) for hazard in hazards)
+
+
+def wrap(text: str) -> str:
+    lines = [""]
+    for piece in re.findall(r"[^ ，；]+[ ，；]*", text):
+        if columns(lines[-1] + piece.rstrip()) > COLUMNS:
+            lines.append("  ")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def columns(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
