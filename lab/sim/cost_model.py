@@ -24,3 +24,28 @@ class LinearCost:
 
     def seconds(self, plan: StepPlan, scheduler: Scheduler) -> float:
         return (self.step_ms + self.token_ms * plan.total_tokens) / 1e3
+
+
+def context_tokens(plan: StepPlan, scheduler: Scheduler) -> int:
+    """Tokens whose KV a step's attention reads: all that each planned request has, once."""
+    requests = scheduler.requests
+    return sum([requests[request_id].num_computed_tokens for request_id in plan.num_tokens])
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """A time per step, per token computed and per token of context read, in seconds.
+
+    From a data sheet these are the weights read once, two operations per weight and token, and the KV read. They are
+    added up, as if memory and arithmetic never overlapped: between layers they hardly do, and the sum is at most twice
+    the larger part. What kernels fall short of the sheet, launches and the host's work make real steps longer; `fit`
+    finds all that in measured steps.
+    """
+
+    step_s: float
+    token_s: float
+    context_s: float
+
+    def seconds(self, plan: StepPlan, scheduler: Scheduler) -> float:
+        context = context_tokens(plan, scheduler)
+        return self.step_s + self.token_s * plan.total_tokens + self.context_s * context
