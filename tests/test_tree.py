@@ -23,10 +23,10 @@ MAY_IMPORT = {
     "sim": {"core", "policies"},
     "engine": {"core", "model", "policies"},
     "measure": {"core", "model"},
-    "checks": {"core", "model", "policies", "engine", "measure", "streams", "streams_torch"},
+    "checks": {"core", "model", "engine", "measure", "streams", "streams_torch"},
     "show": {"core", "streams"},
     "streams": {"core"},
-    "streams_torch": {"core", "model", "streams"},
+    "streams_torch": {"core", "model", "engine", "streams"},
 }
 
 

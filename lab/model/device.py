@@ -114,6 +114,34 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+class SideStream:
+    """A second stream, for copies beside what the device's current stream computes, and the two edges between them.
+
+    On the CPU, where nothing runs behind, a copy is made at once and there is nothing to wait for.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def fork(self) -> None:
+        """Copies from here on wait for all that was enqueued on the current stream."""
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
+
+    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
+        """Enqueue a copy. Both must outlive it, and a copy from or to host memory is asynchronous if that is pinned."""
+        if self._stream is None:
+            target.copy_(source)
+        else:
+            with torch.cuda.stream(self._stream):
+                target.copy_(source, non_blocking=True)
+
+    def join(self) -> None:
+        """What is enqueued on the current stream from here on waits for all copies."""
+        if self._stream is not None:
+            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
+
+
 def total_memory(device: torch.device) -> int | None:
     """Bytes of the device's memory; None where the system does not say."""
     if device.type == "cuda":

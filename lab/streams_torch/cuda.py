@@ -5,7 +5,6 @@ as the program says: the host must have enqueued the next operations while they 
 `share` has no effect: a spin runs on one multiprocessor. Hazards are not looked for here; the model knows them.
 """
 
-import gc
 import statistics
 import time
 from collections import defaultdict
@@ -48,7 +47,6 @@ class CudaRuntime(Runtime):
         self.makespan = self.blocked = 0.0
         self.retained = 0
         warm_up()
-        gc.collect()
         torch.cuda.empty_cache()  # so that a freed block is the one that fits best
         torch.cuda.reset_peak_memory_stats()
         self.reserved_before = torch.cuda.memory_reserved()

@@ -47,8 +47,8 @@ class Storage:
 
 
 class Tracer(TorchDispatchMode):
-    """Traces onto `runtime` what is called inside. `place` says where a tensor that is met for the first time lies, and
-    None for one that is not of interest."""
+    """Traces onto `runtime` what is called inside. `place` says where a tensor lies that is met for the first time,
+    None if it is of no interest."""
 
     def __init__(self, place: Placing) -> None:
         super().__init__()
@@ -97,17 +97,21 @@ class Tracer(TorchDispatchMode):
     def meet(self, x: torch.Tensor, place: Place | None = None) -> Tensor | None:
         """The storage of a tensor, allocated on the current stream where it is new; None if it is of no interest."""
         storage = self.storages.get(key(x))
-        if storage is not None:
-            return storage.tensor
-        place = place or self.place(x)
-        nbytes = x.untyped_storage().nbytes()
-        if place is None or nbytes == 0:
-            return None
-        line = self.runtime.caller()
-        name = assigned_name(line) or f"tensor of line {line.number}"
-        tensor = self.runtime.empty(ceil(nbytes / ITEM_BYTES), name, on=self.current, place=place)
-        self.storages[key(x)] = Storage(tensor)
-        return tensor
+        place = place or self.place(x) if storage is None else None
+        if place is not None and x.untyped_storage().nbytes():
+            line = self.runtime.caller()
+            storage = self.allocate(x, assigned_name(line) or f"tensor of line {line.number}", place)
+        return storage.tensor if storage is not None else None
+
+    def adopt(self, x: torch.Tensor, name: str, place: Place) -> None:
+        """Take part in what happens to a tensor that was there before, and stays."""
+        self.allocate(x, name, place).references = 1
+
+    def allocate(self, x: torch.Tensor, name: str, place: Place) -> Storage:
+        numel = ceil(x.untyped_storage().nbytes() / ITEM_BYTES)
+        storage = Storage(self.runtime.empty(numel, name, on=self.current, place=place))
+        self.storages[key(x)] = storage
+        return storage
 
     def hold(self, x: torch.Tensor) -> None:
         """Count the tensor objects of a storage: it is freed with the last."""
