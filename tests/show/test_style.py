@@ -2,12 +2,14 @@
 
 import re
 import warnings
+from io import BytesIO
 
 import matplotlib
 import pytest
 from fontTools.ttLib import TTFont
+from PIL import Image
 
-from lab.show.style import tr, use_style
+from lab.show.style import small_png, tr, use_style
 from tools.settings import ROOT, SOURCES
 
 matplotlib.use("agg")
@@ -43,3 +45,22 @@ def test_the_shipped_font_has_every_character_the_book_draws():
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
     han = set(re.findall("[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]", text))
     assert han and han <= glyphs, f"not in the font: {''.join(sorted(han - glyphs))}"
+
+
+def test_a_figure_is_kept_small_and_looks_the_same():
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context():
+        use_style()
+        figure, axes = plt.subplots()
+        axes.barh([0, 1], [1, 2], color=["#0072B2", "#D55E00"])
+        axes.set_title("显存")
+        large = BytesIO()
+        figure.savefig(large, format="png", bbox_inches="tight")
+        small = small_png(figure)
+        plt.close(figure)
+    assert len(small) < len(large.getvalue()) / 2
+    before, after = (Image.open(BytesIO(png)).convert("RGB") for png in (large.getvalue(), small))
+    assert before.size == after.size
+    colors = {color for _, color in after.getcolors()}
+    assert (0, 0x72, 0xB2) in colors and (0xD5, 0x5E, 0) in colors and (255, 255, 255) in colors
