@@ -4,7 +4,7 @@ for job in jobs(["memory", "cost"], device):
     record = make_experiment(job, "smollm2", device, seed).record(environment(device))
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,13 @@ import torch
 
 from lab.checks.equivalence import check_prefill, random_prompt
 from lab.checks.rows import UNITS, cost_row, memory_row, prefill_row, roofline_row
+from lab.checks.streams import EXPERIMENTS, StreamExperiment, stream_experiment
 from lab.measure.chunk_cost import chunk_cost, fit_cost
 from lab.measure.records import Record, Row
 from lab.measure.roofline import ceilings, roofline
 from lab.model.attention import select_backend
 from lab.model.decoder import Decoder
-from lab.model.device import dtype_name, parse_dtype, supported_dtypes
+from lab.model.device import DeviceError, dtype_name, parse_dtype, supported_dtypes
 from lab.model.weights import load_model
 
 PROMPT_TOKENS = 1024
@@ -47,16 +48,24 @@ def passed(record: Record) -> bool:
     return all(row.get("match", True) for row in record.rows)
 
 
-def jobs(suites: Iterable[str], device: torch.device) -> list[tuple[str, str]]:
-    """(suite, dtype): values and bytes in every dtype but float64, times in the one that suits the device."""
+def jobs(suites: Collection[str], device: torch.device) -> list[tuple[str, str]]:
+    """(suite, dtype): values and bytes in every dtype but float64, times in the one that suits the device.
+
+    For the suite streams it is (suite, experiment). Raises DeviceError for that one without a GPU.
+    """
     usual = dtype_name(parse_dtype(None, device))
     every = [name for name in supported_dtypes(device) if name != "float64"]
-    return [(suite, dtype) for suite in suites for dtype in (every if suite in ("prefill", "memory") else [usual])]
+    if "streams" in suites and device.type != "cuda":
+        raise DeviceError(f"the suite streams needs a GPU; {device} has no streams. Try `python -m lab streams`")
+    settings = {"prefill": every, "memory": every, "streams": list(EXPERIMENTS)}
+    return [(suite, setting) for suite in suites for setting in settings.get(suite, [usual])]
 
 
-def make_experiment(job: tuple[str, str], model: str, device: torch.device, seed: int) -> Experiment:
+def make_experiment(job: tuple[str, str], model: str, device: torch.device, seed: int) -> Experiment | StreamExperiment:
     """Load the model and say what will be run."""
     suite, dtype = job
+    if suite == "streams":
+        return stream_experiment(dtype, device)
     loaded = load_model(model, dtype=dtype, device=device, seed=seed)
     decoder = loaded.decoder
     selected = select_backend(None, decoder.config, device, decoder.dtype, BLOCK_SIZE)

@@ -11,7 +11,8 @@ SUITES = ("prefill", "memory", "cost", "roofline")
 
 def add_to(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("record", help="run suites of experiments and keep what was measured")
-    parser.add_argument("--suite", choices=[*SUITES, "all"], default="prefill", help="which experiments (prefill)")
+    suites = [*SUITES, "streams", "all"]
+    parser.add_argument("--suite", choices=suites, default="prefill", help="which experiments (prefill)")
     parser.add_argument("--model", default="smollm2", help="as for the other commands (smollm2)")
     parser.add_argument("--device", help="cpu or cuda; the default is the GPU where there is one")
     parser.add_argument("--seed", type=int, default=0, help="of random weights and prompts (0)")
@@ -30,8 +31,9 @@ def run(args: argparse.Namespace) -> int:
 
     device, root = resolve_device(args.device), args.out or ROOT
     disable_tf32()
+    every = [*SUITES, "streams"] if device.type == "cuda" else SUITES
     ok = True
-    for job in tqdm(jobs(SUITES if args.suite == "all" else [args.suite], device), unit="record", file=sys.stderr):
+    for job in tqdm(jobs(every if args.suite == "all" else [args.suite], device), unit="record", file=sys.stderr):
         experiment, here = make_experiment(job, args.model, device, args.seed), environment(device)
         record = find(experiment.name, experiment.parameters, here, root)
         done = "kept" if record else "measured"
