@@ -59,7 +59,7 @@ class CachingAllocator:
     def malloc(self, tensor: Tensor, pool: str) -> bool:
         """Find a block for a tensor; return whether a new segment had to be made for it (a cudaMalloc)."""
         self.poll()
-        size = -(-max(tensor.nbytes, 1) // MIN_BLOCK) * MIN_BLOCK
+        size = -(-tensor.nbytes // MIN_BLOCK) * MIN_BLOCK
         key = (pool, size <= SMALL_SIZE)
         fitting = [block for block in self.free_blocks if block.pool == key and block.size >= size]
         if fitting:

@@ -9,9 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
-Why = Literal["host", "stream", "event"]
 ZERO = Fraction(0)
 
 
@@ -43,8 +41,7 @@ class Item:
 
     start: Fraction | None = None
     end: Fraction | None = None
-    why: Why = "host"  # what it had to wait for last
-    cause: "Item | None" = None
+    cause: "Item | None" = None  # what it, or the host that issued it, had to wait for last
     remaining: Fraction = ZERO
 
     @property
@@ -61,23 +58,20 @@ class Timeline:
         self.queues: defaultdict[str, deque[Item]] = defaultdict(deque)
         self.last: dict[str, Item] = {}  # the last item that left each queue
         self.running: list[Item] = []
-        self.done: list[Item] = []
 
     def submit(self, item: Item) -> None:
         self.advance(item.issued)
         self.queues[item.stream].append(item)
+        self.settle()
 
     def advance(self, until: Fraction) -> None:
         while self.now < until:
             self.step(until)
-        self.settle()
 
     def finish(self, item: Item) -> Fraction:
         """Go on until the item has ended, and return when that was."""
-        self.settle()
         while item.end is None:
             self.step(None)
-            self.settle()
         return item.end
 
     def drain(self) -> None:
@@ -88,7 +82,6 @@ class Timeline:
 
     def step(self, until: Fraction | None) -> None:
         """Go on to the next moment at which anything changes, or to `until` if that is sooner."""
-        self.settle()
         rates = self.rates()
         moments = [self.now + item.remaining / rates[item.engine] for item in self.running]
         moments += [self.ready(queue[0]) for queue in self.queues.values() if queue and self.is_near(queue[0])]
@@ -100,6 +93,7 @@ class Timeline:
         for item in [item for item in self.running if item.remaining == 0]:
             self.running.remove(item)
             self.leave(item)
+        self.settle()
 
     def settle(self) -> None:
         """Start, and let pass, all that can at this moment."""
@@ -129,11 +123,11 @@ class Timeline:
         item.start = self.now
         before = self.last.get(item.stream)
         if item.waits_for is not None and self.ready(item) == self.now:
-            item.why, item.cause = "event", item.waits_for
+            item.cause = item.waits_for
         elif before is not None and self.now > item.issued:
-            item.why, item.cause = "stream", before
+            item.cause = before
         else:
-            item.why, item.cause = "host", item.host_waited_for
+            item.cause = item.host_waited_for
         if item.is_work:
             item.remaining = item.solo
             self.running.append(item)
@@ -144,7 +138,6 @@ class Timeline:
         item.end = self.now
         self.queues[item.stream].popleft()
         self.last[item.stream] = item
-        self.done.append(item)
         if item.touch is not None:
             item.touch()
 

@@ -62,6 +62,7 @@ def test_a_large_block_is_split_only_if_more_than_a_mebibyte_is_left(device):
 def test_freed_bytes_serve_the_same_stream_at_once_and_no_other(device):
     x, place, _ = device.malloc(4096)
     device.allocator.free(x)
+    assert device.allocator.retained_bytes == 0
     _, elsewhere, is_new = device.malloc(4096, "side")
     assert is_new and elsewhere != place
     _, again, is_new = device.malloc(4096)

@@ -35,6 +35,7 @@ def test_fills_copies_and_sums(steps):
             memory.write(start, [(stop - start, float(value))])
             plain[start:stop] = [float(value)] * (stop - start)
         assert flat(memory.read(0, SIZE)) == plain
+        assert memory.starts == sorted(set(memory.starts))  # no run without bytes
         assert flat(memory.read(start, stop)) == plain[start:stop]
         assert mean(memory.read(0, SIZE)) == sum(plain) / SIZE
 
