@@ -4,6 +4,6 @@ A module imports at its top the standard library and `lab.core` alone; the rest 
 without a model starts without torch.
 """
 
-from lab.commands import compare, conform, doctor, generate, ledger, prefill, record, streams
+from lab.commands import compare, conform, doctor, generate, ledger, prefill, record, simulate, streams
 
-COMMANDS = (conform, prefill, generate, ledger, doctor, record, compare, streams)
+COMMANDS = (conform, prefill, generate, ledger, doctor, record, compare, streams, simulate)

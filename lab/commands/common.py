@@ -22,11 +22,15 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    add_weights_arguments(parser)
+    parser.add_argument("--block-size", type=int, default=16, help="tokens per KV block (16)")
+
+
+def add_weights_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="tiny", help="tiny (random), smollm2, a directory, a .gguf or a hub id")
     parser.add_argument("--device", help="cpu or cuda; the default is the GPU where there is one")
     parser.add_argument("--dtype", help="float32, bfloat16, float16 or float64; the default suits the device")
     parser.add_argument("--attention", help="varlen, sdpa or math; the default is the fastest that works")
-    parser.add_argument("--block-size", type=int, default=16, help="tokens per KV block (16)")
     parser.add_argument("--seed", type=int, default=0, help="of random weights, prompts and samples (0)")
     parser.add_argument("--threads", type=int, help="CPU threads of PyTorch; the default is PyTorch's")
     parser.add_argument("--json", action="store_true", help="print one JSON document on the last line")

@@ -1,0 +1,135 @@
+"""`lab simulate`: run a file of loads under a policy, on virtual time or on the engine."""
+
+import argparse
+import json
+import math
+import random
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lab.commands.common import Subparsers, add_weights_arguments, load_model, print_json
+from lab.core.errors import ConfigError
+from lab.core.loop import Loop
+from lab.core.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from lab.sim.samples import Distribution
+    from lab.sim.scenario import MakePrompt, Scenario
+    from lab.sim.summary import Summary
+
+    Prepare = Callable[[Scenario, type[Scheduler]], tuple[Loop, MakePrompt]]
+
+
+def add_to(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("simulate", help="run a file of loads under a policy, on virtual time or the engine")
+    parser.add_argument(
+        "load", type=Path, help="one JSON object a line: config and arrivals, as in lab/sim/scenario.py"
+    )
+    parser.add_argument("--policy", default="vllm", help="a name in lab.policies.POLICIES (vllm)")
+    parser.add_argument("--step-ms", type=float, default=5.0, help="simulated time of a step (5)")
+    parser.add_argument("--token-ms", type=float, default=0.02, help="and of each token in it (0.02)")
+    parser.add_argument("--executor", choices=["simulated", "torch"], default="simulated", help="what computes a step")
+    parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write the run for ui.perfetto.dev")
+    add_weights_arguments(parser)
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from lab.policies import POLICIES
+    from lab.sim.arrivals import ByStep
+    from lab.sim.scenario import read_scenarios
+    from lab.sim.tally import summarize
+
+    if args.policy not in POLICIES:
+        raise ConfigError(f"policy {args.policy!r} is unknown; it must be one of {', '.join(POLICIES)}")
+    scenarios = list(read_scenarios(args.load))
+    if args.trace and len(scenarios) > 1:
+        raise ConfigError(f"{args.load} holds {len(scenarios)} loads, and a trace shows one; leave one in the file")
+    prepare = on_the_engine(args) if args.executor == "torch" else on_virtual_time(args)
+    documents = []
+    for scenario in scenarios:
+        loop, make_prompt = prepare(scenario, POLICIES[args.policy])
+        arrivals = scenario.make_arrivals(make_prompt)
+        trace = loop.run(arrivals)
+        summary = summarize(trace, scenario.cache.num_blocks)
+        document = {"load": scenario.name, "policy": args.policy, "executor": args.executor}
+        document |= as_document(summary) | {"refusals": trace.refused}
+        if isinstance(arrivals, ByStep):
+            document["steps"] = arrivals.num_steps  # those with nothing to do are steps of the load's clock too
+        documents.append(document)
+        print_table(document)
+        if args.trace:
+            args.trace.write_text(json.dumps(trace.to_perfetto()), encoding="utf-8")
+    if args.json:
+        print_json(documents[0] if len(documents) == 1 else {"loads": documents})
+    return 0
+
+
+def on_virtual_time(args: argparse.Namespace) -> "Prepare":
+    from lab.sim import LinearCost, SimulatedExecutor, VirtualClock
+    from lab.sim.scenario import any_tokens
+
+    for name, value in (("step-ms", args.step_ms), ("token-ms", args.token_ms)):
+        if not 0 <= value < math.inf:
+            raise ConfigError(f"{name} is {value}; it must be a number of at least 0")
+
+    def prepare(scenario: "Scenario", policy: type[Scheduler]) -> "tuple[Loop, MakePrompt]":
+        clock = VirtualClock()
+        executor = SimulatedExecutor(LinearCost(args.step_ms, args.token_ms), clock)
+        return Loop(policy(scenario.config, scenario.cache), executor, clock), any_tokens
+
+    return prepare
+
+
+def on_the_engine(args: argparse.Namespace) -> "Prepare":
+    """With prompts of random tokens, the same for the same seed and request; nothing stops before its max_tokens."""
+    from lab.engine.engine import make_executor
+    from lab.model.attention import select_backend
+
+    decoder = load_model(args).decoder
+    positions, vocabulary = decoder.config.max_position_embeddings, range(decoder.config.vocab_size)
+
+    def make_prompt(request_id: str, num_tokens: int) -> list[int]:
+        return random.Random(f"{args.seed} {request_id}").choices(vocabulary, k=num_tokens)
+
+    def prepare(scenario: "Scenario", policy: type[Scheduler]) -> "tuple[Loop, MakePrompt]":
+        cache = scenario.cache
+        config = replace(scenario.config, max_model_len=min(scenario.config.max_model_len or positions, positions))
+        selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, cache.block_size)
+        return Loop(policy(config, cache), make_executor(decoder, cache, selected.backend)), make_prompt
+
+    return prepare
+
+
+def as_document(summary: "Summary") -> dict[str, Any]:
+    """The summary in the units of its names: latencies and the longest gap in ms."""
+    latencies = ("ttft", "itl", "tpot", "e2e", "queue")
+    left_out = (*latencies, "longest_gap", "duration", "goodput", "waiting_reasons")
+    return {
+        **{name: value for name, value in vars(summary).items() if name not in left_out},
+        "duration_s": summary.duration,
+        "longest_gap_ms": summary.longest_gap * 1e3,
+        **{f"{name}_ms": in_ms(getattr(summary, name)) for name in latencies},
+        "waiting_reasons": {reason.value: count for reason, count in summary.waiting_reasons.items()},
+    }
+
+
+def in_ms(distribution: "Distribution") -> dict[str, Any]:
+    """None in place of NaN, which is no JSON; `p99_is_max` says that there are too few samples for a p99."""
+    values = asdict(distribution)
+    n = values.pop("n")
+    ms = {name: None if math.isnan(seconds) else seconds * 1e3 for name, seconds in values.items()}
+    return {"n": n, **ms, "p99_is_max": distribution.p99_is_max}
+
+
+def print_table(document: dict[str, Any]) -> None:
+    for name, value in document.items():
+        if isinstance(value, dict):
+            value = "  ".join(f"{key} {show(item)}" for key, item in value.items())
+        print(f"{name:>20}  {show(value)}")
+
+
+def show(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

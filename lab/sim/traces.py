@@ -1,0 +1,98 @@
+"""Traces of real services as they are published, read line by line: a week of requests takes the memory of one."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from lab.core.errors import LabError
+from lab.core.request import Request, SamplingParams
+
+MAX_LINE_BYTES = 2**20  # far above any line of these formats
+Row = tuple[float, int, int]  # seconds, prompt tokens, output tokens
+
+
+class BadTrace(LabError, ValueError):
+    """A trace file that is not in its format; the message names file, line and reason."""
+
+
+def read_azure(path: Path) -> Iterator[Request]:
+    """Azure's LLM inference traces of 2023 and 2024 (Azure Public Dataset): CSV with a header.
+
+    Columns TIMESTAMP (date and time), ContextTokens, GeneratedTokens, in any order, others ignored.
+    """
+    lines = _lines(path)
+    number, header = next(lines, (1, ""))
+    names = [name.strip() for name in header.split(",")]
+    try:
+        columns = [names.index(name) for name in ("TIMESTAMP", "ContextTokens", "GeneratedTokens")]
+    except ValueError as error:
+        raise BadTrace(f"{path} line {number}: {error} of columns; Azure's header is needed") from None
+
+    def parse(line: str) -> Row:
+        cells = line.split(",")
+        stamp, prompt, output = (cells[column].strip() for column in columns)
+        return datetime.fromisoformat(stamp).timestamp(), int(prompt), int(output)
+
+    return _requests(path, lines, parse)
+
+
+def read_mooncake(path: Path) -> Iterator[Request]:
+    """Mooncake's traces: a JSON object a line with `timestamp` in ms, `input_length`, `output_length`.
+
+    Its hashes of prefix blocks are ignored: there is no prefix cache here.
+    """
+
+    def parse(line: str) -> Row:
+        row = json.loads(line)
+        return row["timestamp"] / 1e3, row["input_length"], row["output_length"]
+
+    return _requests(path, _lines(path), parse)
+
+
+def read_trace(path: Path) -> Iterator[Request]:
+    """By the file's name: `.csv` as Azure's, `.jsonl` as Mooncake's."""
+    readers = {".csv": read_azure, ".jsonl": read_mooncake}
+    if path.suffix not in readers:
+        raise BadTrace(f"{path}: a trace is Azure's .csv or Mooncake's .jsonl; {path.suffix!r} is neither")
+    return readers[path.suffix](path)
+
+
+def _requests(path: Path, lines: Iterator[tuple[int, str]], parse: Callable[[str], Row]) -> Iterator[Request]:
+    """Requests, timed from the first. Equal times are legal, since stamps are rounded; going back in time is not."""
+    zero, last = None, 0.0
+    for number, line in lines:
+        try:
+            time, prompt, output = parse(line)
+            zero = time if zero is None else zero
+            arrival = time - zero
+            if type(prompt) is not int or type(output) is not int or min(prompt, output) < 1:
+                raise ValueError(
+                    f"{prompt} prompt and {output} output tokens; both must be whole numbers of at least 1"
+                )
+            if not arrival >= last:  # NaN too
+                raise ValueError(f"its time is {arrival:.6g} s after the first, the one before {last:.6g} s")
+        except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+            raise BadTrace(f"{path} line {number}: {error!s:.200}; mend or drop the line") from None
+        last = arrival
+        yield Request(f"line-{number}", range(prompt), SamplingParams(output), arrival=arrival)
+    if zero is None:
+        raise BadTrace(f"{path}: the trace has no requests after its header, if it needs one; give the whole file")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line that is not blank."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise BadTrace(
+                        f"{path} line {number}: it is longer than {MAX_LINE_BYTES:,} bytes; is this a trace?"
+                    )
+                text = line.decode("utf-8", errors="replace").strip()
+                if text:
+                    yield number, text
+    except OSError as error:
+        raise BadTrace(f"cannot read {path}: {error}") from error
