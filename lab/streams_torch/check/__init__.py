@@ -6,6 +6,8 @@ traced onto the model, whose hazards come back with the lines of the code.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -30,6 +32,14 @@ NO_VALUE = (
     UnsupportedOperatorException,
 )
 NO_GUARD = "not linked with support for cuda devices"  # methods that set the device first
+
+
+class WithoutDevice(FakeTensorMode):
+    """FakeTensors that ask for no device, though `torch.cuda.is_available` says that there is one."""
+
+    @property
+    def avoid_device_init(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ def check(fn: Callable[[], object]) -> Report:
     """
     tracer = Tracer(place_of)
     stopped = None
-    with standing_in(tracer, getattr(fn, "__globals__", {})), torch.no_grad(), FakeTensorMode(), tracer:
+    with standing_in(tracer, names_of(fn)), torch.no_grad(), WithoutDevice(), tracer:
         try:
             call(fn)
         except Unsupported as reason:
@@ -84,6 +94,11 @@ def check(fn: Callable[[], object]) -> Report:
         raise tracer.failure
     measures = tracer.runtime.measures()
     return Report(tuple(tracer.runtime.trace.hazards), measures.device_copies, measures.device_bytes, stopped)
+
+
+def names_of(fn: Callable[[], object]) -> dict[str, Any]:
+    """The globals of the module that a function, or one with some of its arguments set, comes from."""
+    return names_of(fn.func) if isinstance(fn, partial) else getattr(fn, "__globals__", {})
 
 
 def place_of(x: torch.Tensor) -> Place:

@@ -173,6 +173,9 @@ class StandIn:
             "pin_memory": pin_memory,
             "item": item,
             "copy_": copy_,
+            "to": to,
+            "cuda": lambda x, device=None, non_blocking=False: to(x, device or "cuda", non_blocking=non_blocking),
+            "contiguous": contiguous,
             "__getitem__": getitem,
             "__setitem__": setitem,
             "backward": refusal("Tensor.backward"),
@@ -193,6 +196,20 @@ def refusal(what: str) -> Callable[..., Any]:
 
 def copy_(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     return torch.ops.aten.copy_(x, source, non_blocking)
+
+
+def to(x: torch.Tensor, *args: Any, copy: bool = False, **kwargs: Any) -> torch.Tensor:
+    if args and isinstance(args[0], torch.Tensor):
+        args = (args[0].device, args[0].dtype, *args[1:])
+    device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
+    is_here = device is None or (device.type, device.index or 0) == (x.device.type, x.device.index or 0)
+    if is_here and dtype in (None, x.dtype) and not copy:
+        return x
+    return torch.ops.aten._to_copy(x, device=device or x.device, dtype=dtype or x.dtype, non_blocking=non_blocking)
+
+
+def contiguous(x: torch.Tensor) -> torch.Tensor:
+    return x if x.is_contiguous() else x.clone(memory_format=torch.contiguous_format)
 
 
 def getitem(x: torch.Tensor, index: Any) -> torch.Tensor:

@@ -26,7 +26,7 @@ from lab.streams_torch.check.operands import aten, operands, touched
 from lab.streams_torch.check.source import assigned_name, label, reader_line
 
 KERNEL_US = 10  # made up: hazards don't depend on how long anything takes
-COPIES = (aten.copy_.default, aten._to_copy.default)
+COPIES = (aten.copy_.default, aten._to_copy.default, aten.clone.default)
 Placing = Callable[[torch.Tensor], Place | None]
 
 
