@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "engine": {"core", "model", "policies"},
     "measure": {"core", "model"},
     "checks": {"core", "model", "engine", "measure", "streams", "streams_torch"},
-    "show": {"core", "streams"},
+    "show": {"core", "measure", "streams"},
     "streams": {"core"},
     "streams_torch": {"core", "model", "engine", "streams"},
 }
