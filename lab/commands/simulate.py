@@ -87,6 +87,7 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
     """With prompts of random tokens, the same for the same seed and request; nothing stops before its max_tokens."""
     from lab.engine.engine import make_executor
     from lab.model.attention import select_backend
+    from lab.policies import Swap
 
     decoder = load_model(args).decoder
     positions, vocabulary = decoder.config.max_position_embeddings, range(decoder.config.vocab_size)
@@ -98,7 +99,10 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
         cache = scenario.cache
         config = replace(scenario.config, max_model_len=min(scenario.config.max_model_len or positions, positions))
         selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, cache.block_size)
-        return Loop(policy(config, cache), make_executor(decoder, cache, selected.backend)), make_prompt
+        scheduler = policy(config, cache)
+        swaps = isinstance(scheduler, Swap)  # nobody else has a use for host blocks
+        executor = make_executor(decoder, cache if swaps else replace(cache, num_cpu_blocks=0), selected.backend)
+        return Loop(scheduler, executor), make_prompt
 
     return prepare
 
