@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         documents.append(document)
         print_table(document)
         if args.trace:
-            args.trace.write_text(json.dumps(trace.to_perfetto()), encoding="utf-8")
+            write_json(args.trace, trace.to_perfetto())
     if args.json:
         print_json(documents[0] if len(documents) == 1 else {"loads": documents})
     return 0
@@ -105,6 +105,13 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
         return Loop(scheduler, executor), make_prompt
 
     return prepare
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(document), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; give a file in a folder that exists") from error
 
 
 def as_document(summary: "Summary") -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Arrival:
             raise ValueError(f"the request id {self.request_id!r} is no string")
         require_at_least(f"prompt tokens of {self.request_id!r}", self.num_prompt_tokens, 1)
         require_at_least(f"max_tokens of {self.request_id!r}", self.max_tokens, 1)
+        if not isinstance(self.priority, int):
+            raise ValueError(f"priority of {self.request_id!r} is {self.priority!r}; it must be an integer")
 
     def request(self, make_prompt: MakePrompt) -> Request:
         prompt = make_prompt(self.request_id, self.num_prompt_tokens)

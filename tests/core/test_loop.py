@@ -6,7 +6,18 @@ import sys
 
 import pytest
 
-from lab.core import CacheConfig, FinishReason, Loop, NoProgress, Request, SamplingParams, Scheduler, SchedulerConfig
+from lab.core import (
+    CacheConfig,
+    FinishReason,
+    Loop,
+    NoProgress,
+    Request,
+    SamplingParams,
+    Scheduler,
+    SchedulerConfig,
+    Trace,
+    WaitReason,
+)
 from lab.core.metrics import gaps, longest_gap, percentile, request_metrics, useful_ratio
 from lab.core.trace import RequestTimeline
 
@@ -146,3 +157,30 @@ def test_core_loads_neither_torch_nor_numpy():
     code = "import sys, lab.core, lab.core.metrics; print({'torch', 'numpy', 'matplotlib'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_refused_request_is_recorded_and_the_rest_goes_on():
+    loop = make_loop(num_blocks=8)
+    requests = [Request("a", range(4), SamplingParams(2)), Request("too long", range(33)), Request("a", range(3))]
+    requests += [Request("never", range(3), arrival=moment) for moment in (float("nan"), float("inf"))]
+    trace = loop.run([*requests, Request("last", range(3), SamplingParams(1), arrival=5.0)])
+    assert list(trace.refused) == ["too long", "a", "never"]
+    assert "48 KV slots" in trace.refused["too long"] and "already here" in trace.refused["a"]
+    assert "arrives at inf" in trace.refused["never"]
+    assert {name: len(timeline.token_times) for name, timeline in trace.requests.items()} == {"a": 2, "last": 1}
+
+
+def test_a_step_says_what_was_there_when_it_was_planned():
+    trace = make_loop(budget=8).run([Request(name, range(6), SamplingParams(2)) for name in "ab"])
+    seen = [(s.used_blocks, s.free_blocks, s.num_running, s.num_waiting) for s in trace.steps]
+    assert seen == [(3, 17, 2, 0), (4, 18, 2, 0), (2, 20, 1, 0)]
+    trace = make_loop(budget=4).run([Request(name, range(6), SamplingParams(1)) for name in "ab"])
+    assert [(s.num_waiting, s.head_waits_for) for s in trace.steps[:2]] == [(1, WaitReason.BUDGET), (0, None)]
+    assert trace.steps[0].num_running == 1
+
+
+def test_a_trace_of_ones_own_takes_the_place_of_the_loops():
+    mine = Trace()
+    loop = make_loop()
+    loop = Loop(loop.scheduler, loop.executor, loop.clock, mine)
+    assert loop.run([Request("a", range(4), SamplingParams(1))]) is mine and len(mine.steps) == 1

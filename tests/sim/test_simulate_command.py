@@ -1,0 +1,170 @@
+"""`python -m lab simulate`: what it prints for a load, on virtual time and on the engine, and how it says no."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab.cli import main
+from lab.sim.scenario import any_tokens, read_scenarios
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "vllm-0.33.0-schedules.jsonl"
+CONFIG = {"num_blocks": 64, "block_size": 16, "max_num_seqs": 12, "max_num_batched_tokens": 512}
+LATENCIES = ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "queue_ms")
+
+
+@pytest.fixture
+def simulate(tmp_path, capsys):
+    def run(*loads, options=()):
+        path = tmp_path / "load.jsonl"
+        path.write_text("\n".join(load if isinstance(load, str) else json.dumps(load) for load in loads))
+        status = main(["simulate", str(path), "--json", *options])
+        out, err = capsys.readouterr()
+        return (status, json.loads(out.splitlines()[-1])) if status == 0 else (status, err)
+
+    return run
+
+
+def load(n=64, shape=(64, 64), **fields) -> dict:
+    return {"config": CONFIG, "arrivals": [[0, f"r{i}", *shape, 0] for i in range(n)]} | fields
+
+
+def test_a_load_under_vllms_policy(simulate):
+    status, document = simulate(load())
+    assert status == 0 and document["output_tokens_per_s"] == pytest.approx(1669.0, abs=0.05)
+    assert (document["preemptions"], document["steps"]) == (31, 448)
+    assert document["longest_gap_ms"] == pytest.approx(279.5)
+    assert document["computed_tokens"] - document["recomputed_tokens"] == 64 * 127
+    assert document["useful_ratio"] == pytest.approx(64 * 127 / document["computed_tokens"])
+    assert document["kv_peak_blocks"] == 64
+    assert set(document["waiting_reasons"]) == {"max_seqs", "budget", "blocks", "policy", "behind-head"}
+    for name in LATENCIES:
+        assert document[name].keys() >= {"mean", "p50", "p90", "p95", "p99"}
+        assert document[name]["p99_is_max"] == (name != "itl_ms")
+
+
+def test_another_policy_and_other_times(simulate):
+    _, document = simulate(load(), options=("--policy", "reserve", "--step-ms", "10", "--token-ms", "0"))
+    assert document["preemptions"] == 0 and document["policy"] == "reserve"
+    assert document["longest_gap_ms"] == pytest.approx(10)
+
+
+def test_arrivals_in_steps_and_in_seconds(simulate):
+    arrivals = [[5, "late", 16, 2, 0], [0, "first", 16, 2]]  # any order; the priority may be left out
+    _, document = simulate({"config": CONFIG, "arrivals": arrivals}, options=("--step-ms", "1000", "--token-ms", "0"))
+    assert (document["steps"], document["duration_s"]) == (7, 4)  # idle steps count and take no time
+    _, document = simulate(
+        {"config": CONFIG, "arrivals": arrivals, "clock": "seconds"}, options=("--step-ms", "1000", "--token-ms", "0")
+    )
+    assert (document["steps"], document["duration_s"]) == (4, 7)
+    assert document["ttft_ms"]["p99"] == 1000 and document["queue_ms"]["p99"] == 0
+
+
+def test_the_golden_loads_take_vllms_steps(simulate):
+    golden = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+    _, document = simulate(*({k: run[k] for k in ("config", "arrivals")} for run in golden))
+    assert len(document["loads"]) == len(golden) == 112
+    for result, run in zip(document["loads"], golden):
+        assert result["steps"] == len(run["steps"])
+        assert result["preemptions"] == sum(len(step["preempted"]) for step in run["steps"])
+        assert result["computed_tokens"] == sum(n for step in run["steps"] for _, n in step["plan"])
+
+
+@pytest.mark.parametrize("policy", ["vllm", "swap"])
+def test_the_engine_takes_the_same_steps(simulate, policy):
+    small = load(8, (14, 12), config={**CONFIG, "num_blocks": 7, "num_cpu_blocks": 2}, clock="steps")
+    _, simulated = simulate(small, options=("--policy", policy))
+    options = ("--policy", policy, "--executor", "torch", "--model", "tiny", "--device", "cpu")
+    status, engine = simulate(small, options=options)
+    assert status == 0 and engine["executor"] == "torch"
+    exact = ("steps", "preemptions", "computed_tokens", "recomputed_tokens", "output_tokens", "kv_peak_blocks")
+    assert {name: engine[name] for name in exact} == {name: simulated[name] for name in exact}
+    assert engine["preemptions"] > 0 and engine["waiting_reasons"] == simulated["waiting_reasons"]
+
+
+def test_the_engine_refuses_what_is_longer_than_the_model(simulate):
+    long = load(1, (4000, 200), config={**CONFIG, "num_blocks": 400})
+    _, document = simulate(long, options=("--executor", "torch", "--device", "cpu"))
+    assert document["refused"] == 1 and "position limit of 4096" in document["refusals"]["r0"]
+
+
+def test_a_request_that_is_refused_is_reported_and_the_rest_is_served(simulate):
+    _, document = simulate({"config": CONFIG, "arrivals": [[0, "huge", 9999, 1, 0], [0, "a", 16, 2, 0]]})
+    assert (document["requests"], document["refused"], document["finished"]) == (2, 1, 1)
+    assert "9999" in document["refusals"]["huge"]
+
+
+def test_no_token_means_no_latency(simulate):
+    _, document = simulate({"config": CONFIG, "arrivals": []})
+    assert document["ttft_ms"]["p99"] is None and document["requests"] == document["steps"] == 0
+
+
+def test_the_run_is_written_for_perfetto(simulate, tmp_path):
+    out = tmp_path / "out.json"
+    simulate(load(2), options=("--trace", str(out)))
+    assert len(json.loads(out.read_text())["traceEvents"]) == 2 + 2 * 64
+
+
+def test_it_starts_without_torch(tmp_path):
+    path = tmp_path / "load.jsonl"
+    path.write_text(json.dumps(load(1)))
+    code = f"import sys; from lab.cli import main; main(['simulate', {str(path)!r}]); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "holds no load"),
+        ("{", "line 1: Expecting property name"),
+        ("[1]", "line 1: "),
+        ('{"arrivals": []}', "line 1: 'config'"),
+        (load(config={}), "line 1: config has no num_blocks"),
+        (load(config={**CONFIG, "max_seqs": 3}), "line 1: .*'max_seqs'"),
+        (load(config={**CONFIG, "max_num_seqs": 600}), r"line 1: .*\(512\) is below max_num_seqs \(600\)"),
+        (load(clock="hours"), "line 1: clock is 'hours'"),
+        (load(arrivals=[[0, "a", 4]]), "line 1: .*max_tokens"),
+        (load(arrivals=[["soon", "a", 4, 1, 0]]), "line 1: request 'a' arrives at 'soon'"),
+        (load(arrivals=[[float("nan"), "a", 4, 1, 0]]), "line 1: request 'a' arrives at nan"),
+        (load(arrivals=[[0, "a", -4, 1, 0]]), "line 1: prompt tokens of 'a' is -4"),
+        (load(arrivals=[[0, "a", 4, 0, 0]]), "line 1: max_tokens of 'a' is 0"),
+        (load(arrivals=[[0, 7, 4, 1, 0]]), "line 1: the request id 7"),
+        (load(arrivals=[[0, "a", 4, 1, "high"]]), "line 1: priority of 'a' is 'high'"),
+    ],
+)
+def test_a_bad_load_is_named_by_file_line_and_reason(simulate, content, message):
+    status, err = simulate(content)
+    assert status == 2 and "load.jsonl" in err and err.count("\n") == 1
+    assert re.search(message, err), err
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--policy", "lifo"), "policy 'lifo' is unknown; it must be one of vllm"),
+        (("--step-ms", "nan"), "step-ms is nan"),
+        (("--token-ms", "-1"), "token-ms is -1"),
+        (("--executor", "torch", "--model", "/nowhere.gguf"), "no such file"),
+        (("--trace", "/nowhere/out.json"), "cannot write /nowhere/out.json"),
+    ],
+)
+def test_a_bad_option_is_one_line(simulate, options, message):
+    status, err = simulate(load(1), options=options)
+    assert status == 2 and message in err and err.count("\n") == 1
+
+
+def test_a_trace_is_of_one_load(simulate):
+    status, err = simulate(load(1), load(2), options=("--trace", "out.json"))
+    assert status == 2 and "holds 2 loads, and a trace shows one" in err
+
+
+def test_names_of_loads(tmp_path):
+    path = tmp_path / "load.jsonl"
+    loads = [load(1, name="short"), load(1, seed=7), load(1)]
+    path.write_text("\n\n".join(map(json.dumps, loads)))
+    assert [s.name for s in read_scenarios(path)] == ["short", "7", "line 5"]
+    assert any_tokens("a", 3) == range(3)
