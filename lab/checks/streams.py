@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from lab.checks import stream_costs
+from lab.checks import stream_costs, stream_overlap
 from lab.measure.records import Record, Row
 from lab.streams.catalogue import Variant
 from lab.streams.programs import find
@@ -116,13 +116,13 @@ EXPERIMENTS: dict[str, Callable[[torch.device], list[Row]]] = {
     "e2-sanitizer": sanitizer,
     "e3-price-against-bytes": stream_costs.hand_off_costs,
     "e4-edge": stream_costs.edge_costs,
-    "e5-overlap": stream_costs.overlap_of_products,
+    "e5-overlap": stream_overlap.overlap_of_products,
     "e6-waiting-too-much": verdicts("wait_too_much", "host_sync_in_loop", "pipeline"),
     "e7-reuse": verdicts("free_early", "wait_or_record", "first_touch", "three_streams", "temporary"),
     "e8-growth": verdicts("growth", "side_pool"),
     "e9-host": verdicts("d2h_read", "staging_reuse", "pageable", "async_output"),
     "e10-graphs": verdicts("graph", "launch_bound"),
-    "e11-hidden-copies": stream_costs.hidden_copies,
+    "e11-hidden-copies": stream_overlap.hidden_copies,
 }
 
 

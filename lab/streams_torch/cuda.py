@@ -16,6 +16,7 @@ from functools import cache
 import torch
 
 from lab.model.device import resolve_device
+from lab.streams.catalogue import N
 from lab.streams.runtime import MAIN, CaptureError, Event, Graph, Measures, Place, ProgramError, Runtime, Tensor
 from lab.streams.timeline import Item, overlap
 from lab.streams_torch.profile import Work, profiled
@@ -220,11 +221,13 @@ def cycles_per_us() -> float:
 
 @cache
 def warm_up() -> None:
-    """Load every kernel that programs use: the first launch of one may wait for the device, and so hide a race."""
+    """Load every kernel that programs use: the first launch of one may wait for the device, and so hide a race. On the
+    host, the first operation on a whole tensor starts threads."""
     x, pinned = torch.zeros(1024, device="cuda"), torch.zeros(1024, pin_memory=True)
     y = torch.empty_like(x)
     torch.add(x, y, out=y)
     torch.add(x, 1, out=y)
     for target, source in ((y, x), (pinned, x), (x, pinned), (torch.empty(1024), x), (x, torch.zeros(1024))):
         target.copy_(source, non_blocking=True)
+    torch.zeros(N).fill_(1).mean()
     torch.cuda.synchronize()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lab.checks import stream_costs, streams
+from lab.checks import stream_costs, stream_overlap, streams
 from lab.checks.streams import EXPERIMENTS, missing_waits, sanitizer, stream_experiment, verdict_row, verdicts
 from lab.checks.suite import jobs, make_experiment
 from lab.cli import main
@@ -34,17 +34,17 @@ def device(monkeypatch):
 
     monkeypatch.setattr(stream_costs, "SIZES", (1024, 4096))
     monkeypatch.setattr(stream_costs, "HOST_COPY_BYTES", 4096)
-    monkeypatch.setattr(stream_costs, "MATRIX_SIZES", (4, 8))
+    monkeypatch.setattr(stream_overlap, "MATRIX_SIZES", (4, 8))
     monkeypatch.setattr(streams, "REPEATS", 2)
     monkeypatch.setattr(backends, "examine_by_name", lambda program, variant: None)
     monkeypatch.setattr(streams.subprocess, "run", lambda *args, **kwargs: Done())
     monkeypatch.setattr(streams, "run_on_cuda", lambda p, v: (examine(v.run, v.want, cuda.CudaRuntime()), None))
-    for module in (cuda, stream_costs):
+    for module in (cuda, stream_overlap):
         monkeypatch.setattr(module, "profiled", profiled)
     with cpu_cuda():
         yield
-    cuda.cycles_per_us.cache_clear()
-    cuda.warm_up.cache_clear()
+    for cached in (cuda.cycles_per_us, cuda.warm_up, stream_costs.opener):
+        cached.cache_clear()
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

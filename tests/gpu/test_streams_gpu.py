@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from lab.checks.stream_costs import hidden_copies, spin
+from lab.checks.stream_costs import spin
+from lab.checks.stream_overlap import hidden_copies
 from lab.checks.streams import missing_waits, sanitizer
 from lab.core import SamplingParams
 from lab.engine import Engine

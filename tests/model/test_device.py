@@ -48,6 +48,7 @@ def test_the_lint_sees(line: str) -> None:
 
 NEED_A_GPU = {  # nothing in them runs on the CPU: who calls them asks for a GPU first, and gets an error there
     "lab/checks/stream_costs.py",
+    "lab/checks/stream_overlap.py",
     "lab/streams_torch/cuda.py",
     "lab/streams_torch/profile.py",
 }

@@ -21,8 +21,9 @@ from torch._subclasses.fake_tensor import (
 from lab.streams.races import Hazard
 from lab.streams.runtime import Place
 from lab.streams.words import Lang, explain
+from lab.streams_torch.check.refusal import Unsupported, unsupported
 from lab.streams_torch.check.source import call, raised_at, text
-from lab.streams_torch.check.standin import Unsupported, standing_in, unsupported
+from lab.streams_torch.check.standin import standing_in
 from lab.streams_torch.check.tracer import Tracer
 
 NO_VALUE = (
