@@ -21,10 +21,11 @@ MAY_IMPORT = {
     "model": {"core"},
     "policies": {"core"},
     "sim": {"core", "policies"},
+    "sweep": {"core", "sim"},
     "engine": {"core", "model", "policies"},
     "measure": {"core", "model"},
-    "checks": {"core", "model", "engine", "measure", "streams", "streams_torch"},
-    "show": {"core", "measure", "streams"},
+    "checks": {"core", "model", "engine", "measure", "sim", "streams", "streams_torch"},
+    "show": {"core", "measure", "sim", "streams"},
     "streams": {"core"},
     "streams_torch": {"core", "model", "engine", "streams"},
 }

@@ -4,6 +4,19 @@ A module imports at its top the standard library and `lab.core` alone; the rest 
 without a model starts without torch.
 """
 
-from lab.commands import compare, conform, doctor, generate, ledger, prefill, record, simulate, streams
+from lab.commands import (
+    calibrate,
+    compare,
+    conform,
+    doctor,
+    generate,
+    ledger,
+    prefill,
+    record,
+    simulate,
+    streams,
+    sweep,
+    tune,
+)
 
-COMMANDS = (conform, prefill, generate, ledger, doctor, record, compare, streams, simulate)
+COMMANDS = (conform, prefill, generate, ledger, doctor, record, compare, streams, simulate, sweep, tune, calibrate)

@@ -3,47 +3,19 @@
 A `Trial` is all values, so that it can be sent to another process or machine; so is its `Outcome`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.core.config import CacheConfig, SchedulerConfig
-from lab.core.errors import ConfigError
-from lab.core.request import Request, SamplingParams
+from lab.core.request import Request
 from lab.core.trace import StepRecord
 from lab.policies import POLICIES
 from lab.sim.cost_model import CostModel
+from lab.sim.load import Load
 from lab.sim.simulate import simulate
 from lab.sim.stability import Criteria, Judgement, judge, queue_growth
 from lab.sim.summary import SLO, Summary
 from lab.sim.tally import StreamingTrace
-
-
-@dataclass(frozen=True)
-class Load:
-    """Requests as (arrival in seconds, prompt tokens, output tokens), in order of arrival; made anew for each run."""
-
-    shapes: tuple[tuple[float, int, int], ...]
-
-    @classmethod
-    def of(cls, requests: Iterable[Request]) -> "Load":
-        """The load that these requests are; each is taken to get all its `max_tokens`."""
-        return cls(tuple((r.arrival, r.num_prompt_tokens, r.sampling.max_tokens) for r in requests))
-
-    @property
-    def rate(self) -> float:
-        """Requests per second between the first and the last. Raises ConfigError if there is no time between them."""
-        span = self.shapes[-1][0] - self.shapes[0][0] if self.shapes else 0.0
-        if span <= 0:
-            raise ConfigError(
-                f"the load is {len(self.shapes)} requests that all come at once, which is no rate; give it arrivals "
-                "over some time"
-            )
-        return (len(self.shapes) - 1) / span
-
-    def requests(self, speed: float = 1.0) -> Iterator[Request]:
-        """The requests, in the same order, `speed` times as many per second."""
-        for number, (arrival, prompt, output) in enumerate(self.shapes):
-            yield Request(str(number), range(prompt), SamplingParams(output), arrival=arrival / speed)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.sim.cost_model import CostModel
+from lab.sim.load import Load
 from lab.sim.stability import Criteria, Judgement
 from lab.sim.summary import SLO
-from lab.sim.trial import Load, Outcome, Setting, Trial, judge_all
+from lab.sim.trial import Outcome, Setting, Trial, judge_all
 
 RunAll = Callable[[Sequence[Trial]], list[Outcome]]  # runs trials anywhere, and returns their outcomes in order
 Judged = list[tuple[Outcome, Judgement]]
@@ -35,6 +36,7 @@ class Tuned:
     rate: float  # of that load, in requests per second
     wall: Wall
     most_seqs: int  # the largest max_num_seqs that is stable under the load asked for, the rest unchanged
+    tried: Judged  # all settings under the load asked for
 
     @property
     def margin(self) -> float:
@@ -48,6 +50,7 @@ class NearMiss:
 
     outcome: Outcome
     judgement: Judgement
+    tried: Judged
 
 
 def tune(
@@ -63,12 +66,12 @@ def tune(
     asked = trials.run(settings, 1.0)
     race = _Race(trials, [outcome for outcome, judgement in asked if judgement.stable])
     if not race.leaders:
-        return NearMiss(*min(asked, key=lambda pair: pair[1].factor))
+        return NearMiss(*min(asked, key=lambda pair: pair[1].factor), asked)
     holds, breaks = bisect_load(race.holds)
     winner = min(race.leaders, key=lambda o: (strain(o, criteria.slo), _limits(o.setting))).setting
     because = next((judgement for outcome, judgement in race.fallen if outcome.setting == winner), Judgement(()))
     wall = Wall(holds * rate, breaks * rate, because)
-    return Tuned(next(o for o, _ in asked if o.setting == winner), rate, wall, _most_seqs(winner, trials))
+    return Tuned(next(o for o, _ in asked if o.setting == winner), rate, wall, _most_seqs(winner, trials), asked)
 
 
 def bisect_load(holds: Callable[[float], bool]) -> tuple[float, float]:
@@ -97,8 +100,7 @@ def bisect_knob(holds: Callable[[int], bool], low: int, most: int) -> int:
 
 def strain(outcome: Outcome, slo: SLO) -> float:
     """The largest p99 as a share of its limit; 0 without an SLO."""
-    p99s: dict[str, float] = {name: getattr(outcome.summary, name).p99 for name in vars(slo)}
-    return max(0.0, *(p99s[name] / limit for name, limit in vars(slo).items()))
+    return float(max(0.0, *(getattr(outcome.summary, name).p99 / limit for name, limit in vars(slo).items())))
 
 
 @dataclass(frozen=True)

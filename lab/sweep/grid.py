@@ -13,15 +13,17 @@ from lab.sim.trial import Outcome, Setting
 def grid(
     max_num_seqs: Iterable[int],
     max_num_batched_tokens: Iterable[int],
-    pool: Callable[[SchedulerConfig], CacheConfig],
+    pool: Callable[[SchedulerConfig], CacheConfig | None],
     policy: str = "vllm",
 ) -> list[Setting]:
     """Every combination but those that `SchedulerConfig` refuses, a budget below max_num_seqs.
 
-    `pool` says how large the KV pool is beside such limits: a larger budget may leave less memory for it.
+    `pool` says how large the KV pool is beside such limits, a larger budget may leave less memory for it; where it is
+    None there is no room for one, and no setting.
     """
     configs = [SchedulerConfig(b, s) for s, b in product(max_num_seqs, max_num_batched_tokens) if s <= b]
-    return [Setting(config, pool(config), policy) for config in configs]
+    pools = ((config, pool(config)) for config in configs)
+    return [Setting(config, cache, policy) for config, cache in pools if cache is not None]
 
 
 def table_row(outcome: Outcome, judgement: Judgement) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from lab.core import CacheConfig, ConfigError, Request, SamplingParams, SchedulerConfig
 from lab.sim.cost_model import LinearCost
+from lab.sim.load import Load
 from lab.sim.stability import Criteria, Verdict
 from lab.sim.summary import SLO
-from lab.sim.trial import Load, Setting, Trial, judge_all, run_trial
+from lab.sim.trial import Setting, Trial, judge_all, run_trial
 from lab.sim.tune import NearMiss, Tuned, bisect_knob, bisect_load, tune
 
 COST = LinearCost(step_ms=10, token_ms=0)  # 10 ms a step, whatever is in it

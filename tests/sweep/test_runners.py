@@ -14,8 +14,9 @@ from distributed import Client, default_client
 
 from lab.core import CacheConfig, ConfigError
 from lab.sim.cost_model import LinearCost
+from lab.sim.load import Load
 from lab.sim.stability import Criteria
-from lab.sim.trial import Load, Trial, judge_all, run_trial
+from lab.sim.trial import Trial, judge_all, run_trial
 from lab.sweep import ClusterError, grid, on_cluster, on_processes, runners, table_row
 
 LOAD = Load(tuple((i / 9, 20 + i % 50, 10 + i % 7) for i in range(60)))
