@@ -55,8 +55,8 @@ def test_threads_that_ignore_waits_give_wrong_numbers_where_nothing_is_missing(m
 
     monkeypatch.setattr(Workers, "perform", careless)
     for name, variant in (("raw", "event"), ("war", "wait"), ("free_early", "home-waits"), ("first_touch", "wait")):
-        verdict, _ = run_on_threads(find(name), find(name).variant(variant))
-        assert not verdict.right, name
+        runs = (run_on_threads(find(name), find(name).variant(variant))[0] for _ in range(5))
+        assert not all(verdict.right for verdict in runs), name  # a busy machine may once be late at the right moment
 
 
 @pytest.mark.parametrize("seed", range(15))
