@@ -141,8 +141,14 @@ def looks_at_a_value():
         x.add_(1)
 
 
+def compares_a_value():
+    total = torch.ones(4, device="cuda").sum().item()
+    assert total == 4
+
+
 def prints_a_value():
-    print(torch.ones(4, device="cuda").sum().item())
+    total = torch.ones(4, device="cuda").sum().item()
+    print(total, f"{total:.2f}")
 
 
 def polls():

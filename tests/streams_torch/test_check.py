@@ -92,6 +92,7 @@ def test_copies_are_those_that_a_profile_calls_so():
     ("snippet", "message"),
     [
         (snippets.looks_at_a_value, "the value of Tensor.item can't be followed"),
+        (snippets.compares_a_value, "the value of Tensor.item can't be followed"),
         (snippets.polls, "Event.query can't be followed"),
         (snippets.captures, "torch.cuda.CUDAGraph can't be followed"),
         (snippets.shape_of_values, "nonzero()` can't be followed"),
@@ -108,7 +109,7 @@ def test_what_cannot_be_followed_is_named_with_its_line(snippet, message):
 
 def test_a_value_may_be_printed(capsys):
     assert check(snippets.prints_a_value).ok
-    assert capsys.readouterr().out == "?\n"
+    assert capsys.readouterr().out == "? ?\n"
 
 
 def test_mistakes_of_the_code_itself_come_as_they_are():

@@ -29,6 +29,13 @@ class Unknown:
     def refuse(self, *args: object) -> Any:
         raise unsupported(f"the value of {self.what}", "check code that doesn't depend on it")
 
+    def __format__(self, spec: str) -> str:
+        return "?"
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.refuse())
+
+    __hash__ = object.__hash__
     __bool__ = __int__ = __float__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = refuse
 
