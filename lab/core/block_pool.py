@@ -12,9 +12,9 @@ class BlockPool:
 
     def __init__(self, config: CacheConfig) -> None:
         self.config = config
-        self._block_size = config.block_size
         self._free = list(range(config.num_blocks - 1, -1, -1))
         self._tables: dict[str, list[int]] = {}
+        self._num_slots: dict[str, int] = {}  # tokens that each table holds
 
     @property
     def num_free(self) -> int:
@@ -30,19 +30,24 @@ class BlockPool:
 
     def num_missing(self, request_id: str, num_tokens: int) -> int:
         """Blocks that the request lacks to hold `num_tokens` tokens."""
-        missing = -(-num_tokens // self._block_size) - len(self._tables.get(request_id, ()))
-        return missing if missing > 0 else 0
+        num_needed = -(-num_tokens // self.config.block_size)
+        return max(0, num_needed - len(self.table(request_id)))
 
     def grow(self, request_id: str, num_tokens: int) -> bool:
         """Give the request the blocks it lacks for `num_tokens` tokens; False, and none, if too few are free."""
-        missing = -(-num_tokens // self._block_size) - len(self._tables.get(request_id, ()))
+        if num_tokens <= self._num_slots.get(request_id, 0):  # so in most calls: a block lasts for many tokens
+            return True
+        missing = self.num_missing(request_id, num_tokens)
         if missing > len(self._free):
             return False
-        if missing > 0:
-            self._tables.setdefault(request_id, []).extend(self._free[: -missing - 1 : -1])
+        if missing:
+            table = self._tables.setdefault(request_id, [])
+            table.extend(self._free[: -missing - 1 : -1])
             del self._free[-missing:]
+            self._num_slots[request_id] = len(table) * self.config.block_size
         return True
 
     def release(self, request_id: str) -> None:
         """Take back all blocks of the request. Raises KeyError if it holds none: nothing is freed twice."""
         self._free.extend(reversed(self._tables.pop(request_id)))
+        del self._num_slots[request_id]

@@ -64,8 +64,8 @@ class Trace:
             timeline.num_computed_tokens += n
             if timeline.first_scheduled is None:
                 timeline.first_scheduled = step.start
-        for request_id in sampled:
-            self.requests[request_id].token_times.append(step.end)
+            if request_id in sampled:
+                timeline.token_times.append(step.end)
 
     def record_finish(self, request_id: str, time: float, reason: FinishReason) -> None:
         timeline = self.requests[request_id]
