@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 
-from tools.settings import ROOT
-from tools.source import read_chapter
+from tools.settings import LANGUAGES, ROOT
+from tools.source import Chapter, read_chapter
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Claim:
     zh: str
     en: str
     section: str = ""
+    title_zh: str = ""
+    title_en: str = ""
     expected_zh: str = ""
     expected_en: str = ""
     tests: tuple[str, ...] = ()
@@ -46,38 +49,47 @@ class Claim:
     def text(self, lang: str) -> str:
         return self.zh if lang == "zh" else self.en
 
+    def title(self, lang: str) -> str:
+        """The heading of the section."""
+        return self.title_zh if lang == "zh" else self.title_en
+
     def expected(self, lang: str) -> str:
         return self.expected_zh if lang == "zh" else self.expected_en
 
 
 def read_claims(root: Path = ROOT) -> list[Claim]:
-    """Every claim, filled in from the notebooks under `root`."""
+    """Every claim, filled in from the pages under `root`; what leads nowhere is in its `problems`."""
     rows = tomllib.loads((root / "data/claims.toml").read_text(encoding="utf-8"))["claim"]
-    return [_filled(row, root) for row in rows]
+
+    @cache
+    def chapter(page: str) -> Chapter:
+        return read_chapter(root / f"chapters/src/{page}.md")
+
+    @cache
+    def notebook(page: str) -> NotebookNode:
+        return nbformat.read(root / f"chapters/en/{page}.ipynb", as_version=4)
+
+    def filled(row: dict[str, Any]) -> Claim:
+        page, _, anchor = row.get("section", "").partition("#")
+        patterns, tests = row.pop("measured", ()), tuple(row.pop("tests", ()))
+        problems = [f"test {test} is not there" for test in tests if not _test_exists(test, root)]
+        if page and anchor in chapter(page).anchors:
+            row |= {f"title_{lang}": chapter(page).title(anchor, lang) for lang in LANGUAGES}
+        elif page:
+            problems.append(f"{page} has no section #{anchor}")
+        found = {pattern: _find(pattern, page, notebook(page)) for pattern in patterns}
+        problems += [f"no output of {page} matches {pattern!r}" for pattern in patterns if not found[pattern]]
+        return Claim(**row, tests=tests, measured=tuple(filter(None, found.values())), problems=tuple(problems))
+
+    return [filled(row) for row in rows]
 
 
-def _filled(row: dict[str, Any], root: Path) -> Claim:
-    page, _, anchor = row.get("section", "").partition("#")
-    problems = [f"test {test} is not there" for test in row.get("tests", ()) if not _test_exists(test, root)]
-    if page and anchor not in read_chapter(root / f"chapters/src/{page}.md").anchors:
-        problems.append(f"{page} has no section #{anchor}")
-    measured = []
-    for pattern in row.pop("measured", ()):
-        if found := _find(pattern, root / f"chapters/en/{page}.ipynb", root):
-            measured.append(found)
-        else:
-            problems.append(f"no output of {page} matches {pattern!r}")
-    tests = tuple(row.pop("tests", ()))
-    return Claim(**row, tests=tests, measured=tuple(measured), problems=tuple(problems))
-
-
-def _find(pattern: str, path: Path, root: Path) -> Measured | None:
-    notebook = nbformat.read(path, as_version=4)
+def _find(pattern: str, page: str, notebook: NotebookNode) -> Measured | None:
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             if line := re.search(pattern, output.get("text", ""), re.M):
-                value = " ".join(line[0].split())
-                return Measured(value, str(path.relative_to(root)), cell.id, dict(notebook.metadata.book.run))
+                value, run = " ".join(line[0].split()), dict(notebook.metadata.book.run)
+                return Measured(value, f"chapters/en/{page}.ipynb", cell.id, run)
     return None
 
 

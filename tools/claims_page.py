@@ -1,10 +1,7 @@
 """The page of the claims ledger, as a bilingual source."""
 
-from pathlib import Path
-
 from tools.claims import Claim
 from tools.settings import LANGUAGES
-from tools.source import read_chapter
 
 TITLE = {"zh": "结论一览", "en": "The claims"}
 INTRO = {
@@ -25,12 +22,12 @@ ITEMS = {
 MADE = "<!-- Made by tools/claims.py from data/claims.toml and the notebooks: run `make sync`. -->"
 
 
-def as_page(claims: list[Claim], root: Path) -> str:
+def as_page(claims: list[Claim]) -> str:
     """Both languages; a claim that has been measured gets a heading of its own, the others stand in a list."""
     blocks = [f'+++ {{"lang": "both"}}\n\n{MADE}\n']
     done, open_ = ([claim for claim in claims if bool(claim.measured) == measured] for measured in (True, False))
     passages = [{lang: f"# {TITLE[lang]}\n\n{INTRO[lang]}" for lang in LANGUAGES}]
-    passages += [{lang: _passage(claim, lang, root) for lang in LANGUAGES} for claim in done]
+    passages += [{lang: _passage(claim, lang) for lang in LANGUAGES} for claim in done]
     if open_:
         passages.append({lang: f"{OPEN[lang]}\n\n{_list(open_, lang)}" for lang in LANGUAGES})
     blocks += [f'+++ {{"lang": "{lang}"}}\n\n{passage[lang]}\n' for passage in passages for lang in LANGUAGES]
@@ -41,15 +38,14 @@ def _list(claims: list[Claim], lang: str) -> str:
     return "\n".join(f"- {claim.id}{'：' if lang == 'zh' else ': '}{claim.text(lang)}" for claim in claims)
 
 
-def _passage(claim: Claim, lang: str, root: Path) -> str:
+def _passage(claim: Claim, lang: str) -> str:
     where, expected, measured, run, tests = ITEMS[lang]
     page, _, anchor = claim.section.partition("#")
-    title = read_chapter(root / f"chapters/src/{page}.md").title(anchor, lang)
     on = claim.measured[0].run
     lines = [
         f"## {claim.id}",
         f"\n{claim.text(lang)}{'。' if lang == 'zh' else '.'}\n",
-        f"- {where}[{title}]({page}.ipynb#{anchor})",
+        f"- {where}[{claim.title(lang)}]({page}.ipynb#{anchor})",
         f"- {expected}{claim.expected(lang)}",
         f"- {measured}",
         *(f"  - `{found.value}`" for found in claim.measured),

@@ -65,7 +65,7 @@ def _render(chapter: Chapter, lang: str, address: Address, path: Path, check: bo
 def sync_claims(root: Path, *, check: bool = False) -> list[Path]:
     """Bring the ledger's data and page up to date with the notebooks; return the files it wrote (or would write)."""
     ledger = claims.read_claims(root)
-    texts = {root / "data/claims.json": claims.as_json(ledger), root / "chapters/src/claims.md": as_page(ledger, root)}
+    texts = {root / "data/claims.json": claims.as_json(ledger), root / "chapters/src/claims.md": as_page(ledger)}
     changed = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if not check:
         for path in changed:

@@ -47,7 +47,6 @@ def test_the_first_page_has_plain_links_without_javascript(visit):
 @pytest.mark.parametrize("name", pages())
 def test_every_page_opens_and_shows_its_formulas(visit, name, lang):
     page = visit(f"{lang}/{name}.html")
-    page.wait_for_load_state("networkidle")
     formulas = page.locator("article .math").count()
     page.wait_for_function(f"document.querySelectorAll('article mjx-container').length === {formulas}")
     assert page.locator("mjx-merror, article [data-mjx-error]").count() == 0

@@ -21,16 +21,17 @@ def pdfs(browser) -> dict[str, bytes]:
 
 
 def outline(pdf: bytes) -> set[str]:
-    """The titles of the outline; Chromium says one twice if its page break falls on it."""
+    """The titles of the outline, without spaces; Chromium says one twice if its page break falls on it."""
     titles = set()
     for raw in re.findall(rb"/Title\s*(<[0-9A-Fa-f]+>|\((?:\\.|[^()\\])*\))", pdf):
         if raw.startswith(b"<"):
             title = bytes.fromhex(raw[1:-1].decode()).removeprefix(b"\xfe\xff").decode("utf-16-be")
         else:
             title = re.sub(rb"\\(.)", rb"\1", raw[1:-1]).decode("latin-1")
+        title = re.sub(r"^(\d+\.)+", "", re.sub(r"\s", "", title)).replace("’", "'")
         half = title[: len(title) // 2]
         titles.add(half if half * 2 == title else title)
-    return {re.sub(r"^\d+\. |\s", "", title) for title in titles}
+    return titles
 
 
 def characters(pdf: bytes) -> set[str]:
