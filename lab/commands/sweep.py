@@ -37,9 +37,8 @@ def run(args: argparse.Namespace) -> int:
     from lab.sweep import table_row
 
     criteria = read_criteria(args)
-    load = read_load(args.trace, args.requests)
+    load, cost = read_load(args.trace, args.requests), choose_cost(args)
     settings = choose_settings(args, load, choose_budget(args, load))
-    cost = choose_cost(args)
     trials = [Trial(setting, load, cost, speed, criteria.slo) for speed in args.speeds for setting in settings]
     outcomes = choose_runner(args)(trials)
     rows = [table_row(*pair) for pair in zip(outcomes, judge_all(outcomes, criteria), strict=True)]

@@ -35,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
     from lab.sweep import table_row
 
     criteria = read_criteria(args)
-    load = read_load(args.trace, args.requests)
+    load, cost = read_load(args.trace, args.requests), choose_cost(args)
     budget = choose_budget(args, load)
     settings = choose_settings(args, load, budget)
     print(f"{args.trace}: {len(load.shapes)} requests, {load.rate:.3g} a second")
-    result = tune(settings, load, choose_cost(args), criteria, choose_runner(args))
+    result = tune(settings, load, cost, criteria, choose_runner(args))
     rows = [table_row(*pair) for pair in result.tried]
     print(rows_table(rows))
     if isinstance(result, Tuned):

@@ -55,7 +55,10 @@ def read_load(source: str, num_requests: int) -> Load:
     if source in SYNTHETIC:
         return Load.of(SYNTHETIC[source].requests(num_requests))
     path = Path(source)
-    return Load.of(islice(_scenario(path) if _is_scenario(path) else read_trace(path), num_requests))
+    load = Load.of(islice(_scenario(path) if _is_scenario(path) else read_trace(path), num_requests))
+    if not load.shapes:
+        raise BadLoad(f"{path} holds no request; give a load with arrivals")
+    return load
 
 
 def _is_scenario(path: Path) -> bool:
