@@ -88,10 +88,9 @@ class Calibration:
 
 
 def fit_runs(runs: Sequence[Sequence[MeasuredStep]]) -> Calibration:
-    """Fit to several runs of the mix; a step's time is its median over them."""
+    """Fit to several runs of the mix; a step's time is its mean over them: what slows some steps slows a load's too."""
     steps = [
-        MeasuredStep(same[0].terms, statistics.median(step.seconds for step in same))
-        for same in zip(*runs, strict=True)
+        MeasuredStep(same[0].terms, statistics.fmean(step.seconds for step in same)) for same in zip(*runs, strict=True)
     ]
     return Calibration(fit_steps(steps), steps)
 
