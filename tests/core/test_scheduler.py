@@ -314,3 +314,15 @@ def test_sampling_params_are_numbers(values):
 def test_limits_are_integers():
     with pytest.raises(ConfigError, match="max_num_batched_tokens is 8.5; it must be an integer"):
         SchedulerConfig(8.5, 4)
+
+
+def test_a_policy_may_let_anybody_in_and_the_pool_still_says_no():
+    class Lax(Scheduler):
+        def _why_wait(self, step, request, n):
+            return None
+
+    s = Lax(SchedulerConfig(64, 8), CacheConfig(4, 4))
+    s.submit(request("a", 12, 2))
+    s.submit(request("b", 8, 1))
+    assert run_step(s) == {"a": 12}
+    assert s.waiting_reasons() == {"b": WaitReason.BLOCKS} and s.pool.table("b") == []
