@@ -59,18 +59,26 @@ class Histogram:
 
     GROWTH = math.log(1.001)
     ZERO = -(10**9)  # the bucket of samples that are 0
+    MAX_PENDING = 4096
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
         self.total = 0.0
+        self._pending: Counter[float] = Counter()  # many requests share a step, and so a gap: each is put away once
 
     def add(self, values: Iterable[float]) -> None:
-        values = list(values)
-        ceil, log, per_bucket, zero = math.ceil, math.log, 1 / self.GROWTH, self.ZERO  # a run has millions of gaps
-        self.counts.update([ceil(log(value) * per_bucket) if value else zero for value in values])
-        self.total += sum(values)
+        self._pending.update(values)
+        if len(self._pending) > self.MAX_PENDING:
+            self._put_away()
+
+    def _put_away(self) -> None:
+        for value, count in self._pending.items():
+            self.counts[math.ceil(math.log(value) / self.GROWTH) if value else self.ZERO] += count
+            self.total += value * count
+        self._pending.clear()
 
     def distribution(self) -> Distribution:
+        self._put_away()
         n = self.counts.total()
         if n == 0:
             return Distribution(0, *(5 * [math.nan]))

@@ -112,6 +112,14 @@ def test_a_histogram_counts_zeros_too():
     assert Histogram().distribution().n == 0
 
 
+def test_a_histogram_of_many_values_stays_small():
+    histogram = Histogram()
+    for start in range(10):
+        histogram.add(1 + start / 10 + i / 100_000 for i in range(10_000))
+    assert len(histogram._pending) <= Histogram.MAX_PENDING and len(histogram.counts) < 800
+    assert histogram.distribution().n == 100_000 and histogram.distribution().p50 == pytest.approx(1.5, rel=0.001)
+
+
 def test_a_long_run_takes_the_memory_of_those_that_are_there_at_once():
     code = (
         "import sys, resource; from lab.core import *; from lab.sim import *; from lab.sim.arrivals import *\n"
