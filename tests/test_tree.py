@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "engine": {"core", "model", "policies"},
     "measure": {"core", "model"},
     "checks": {"core", "model", "engine", "measure", "sim", "streams", "streams_torch"},
+    "live": {"core", "policies", "sim", "streams"},
     "show": {"core", "measure", "sim", "streams"},
     "streams": {"core"},
     "streams_torch": {"core", "model", "engine", "streams"},

@@ -6,7 +6,7 @@ from fractions import Fraction
 from lab.streams import svg
 from lab.streams.races import Op
 from lab.streams.runtime import HOST
-from lab.streams.scale import LEFT, RIGHT, WIDTH, Scale
+from lab.streams.scale import LEFT, RIGHT, Scale
 from lab.streams.trace import Trace
 from lab.streams.words import Lang
 
@@ -62,10 +62,11 @@ class Lanes:
         return [*self.shapes, *self.edges(), *self.hazards(), *self.labels]
 
     def add_lane(self, lane: str, name: str, marks: list[Mark]) -> None:
-        labels = place_labels([(self.scale.x(mark.start), mark.label) for mark in marks if mark.label])
+        wanted = [(self.scale.x(mark.start), mark.label) for mark in marks if mark.label]
+        labels = place_labels(wanted, self.scale.width - RIGHT)
         y = self.bottom + 4 + ROW * (1 + max((row for _, row, _ in labels), default=-1))
         self.tops[lane] = y
-        self.shapes.append(svg.line(LEFT, y + BOX, WIDTH - RIGHT, y + BOX, "#bbb"))
+        self.shapes.append(svg.line(LEFT, y + BOX, self.scale.width - RIGHT, y + BOX, "#bbb"))
         self.labels.append(svg.text(LEFT - 8, y + 15, name, anchor="end"))
         self.labels += [svg.label(x, y - 4 - ROW * row, label) for x, row, label in labels]
         for mark in marks:
@@ -121,13 +122,13 @@ def stream_marks(trace: Trace, stream: str) -> list[Mark]:
     return marks
 
 
-def place_labels(wanted: list[tuple[float, str]]) -> list[tuple[float, int, str]]:
-    """(x, row, label): each in the lowest row in which it runs into no other, and left out where there is none."""
+def place_labels(wanted: list[tuple[float, str]], right: float) -> list[tuple[float, int, str]]:
+    """(x, row, label), up to `right`: each in the lowest row in which it runs into no other, or left out."""
     ends: list[float] = []
     placed = []
     for x, label in wanted:
         width = svg.text_width(label)
-        x = min(x, WIDTH - RIGHT - width)
+        x = min(x, right - width)
         row = next((i for i, end in enumerate(ends) if end + 6 <= x), len(ends))
         if row < MAX_ROWS:
             ends[row : row + 1] = [x + width]

@@ -19,17 +19,17 @@ LABEL: dict[Lang, str] = {
 }
 
 
-def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en") -> str:
+def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en", width: int = WIDTH) -> str:
     """An SVG of one or more finished runs of the model, each with its title and the kinds of its hazards."""
     span = max(trace.through - trace.begin.at for _, trace in panels)
     parts: list[str] = []
     y = 8.0
     for title, trace in panels:
-        scale = Scale(trace.begin.at, max(float(span), 1.0))
+        scale = Scale(trace.begin.at, max(float(span), 1.0), width)
         parts.append(svg.text(LEFT, y + 14, title, font_weight="bold"))
         kinds = ", ".join(dict.fromkeys(NAMES[hazard.kind][lang] for hazard in trace.hazards))
         if kinds:
-            parts.append(svg.text(WIDTH - RIGHT, y + 14, kinds, anchor="end", fill=RED, font_weight="bold"))
+            parts.append(svg.text(width - RIGHT, y + 14, kinds, anchor="end", fill=RED, font_weight="bold"))
         lanes = Lanes(trace, scale, y + 22, lang)
         memory, y = ribbon(trace, scale, lanes.bottom + 6, lang)
         parts += [*lanes.draw(), *memory]
@@ -38,5 +38,5 @@ def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en") -> str:
         x = LEFT + tick * scale.per_us
         parts.insert(0, svg.line(x, 8, x, y, "#e4e4e4"))
         parts.append(svg.text(x, y + 14, str(tick), anchor="middle", fill="#555"))
-    parts.append(svg.text(WIDTH - RIGHT, y + 32, TIME[lang], anchor="end", fill="#555"))
-    return svg.document(WIDTH, y + 40, LABEL[lang], DEFS, parts)
+    parts.append(svg.text(width - RIGHT, y + 32, TIME[lang], anchor="end", fill="#555"))
+    return svg.document(width, y + 40, LABEL[lang], DEFS, parts)

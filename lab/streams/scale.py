@@ -12,15 +12,16 @@ class Scale:
 
     begin: Fraction
     span: float
+    width: int = WIDTH  # of the whole picture
 
     @property
     def per_us(self) -> float:
-        return (WIDTH - LEFT - RIGHT) / self.span
+        return (self.width - LEFT - RIGHT) / self.span
 
     def x(self, at: Fraction) -> float:
         return LEFT + min(max(float(at - self.begin), 0.0), self.span) * self.per_us
 
     def ticks(self) -> list[int]:
-        """At most ten round numbers of microseconds."""
-        step = next(s for e in range(12) for s in (10**e, 2 * 10**e, 5 * 10**e) if self.span / s <= 9)
+        """Round numbers of microseconds, at most ten in the usual width."""
+        step = next(s for e in range(12) for s in (10**e, 2 * 10**e, 5 * 10**e) if self.span / s <= self.width // 50)
         return list(range(0, int(self.span) + 1, step))

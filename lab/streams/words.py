@@ -1,5 +1,6 @@
 """What hazards are called and how they are explained, in both languages."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -60,11 +61,11 @@ def where(op: Op, lang: Lang) -> str:
     return f"`{op.label}` ({actor}, {place})"
 
 
-def explain(hazard: Hazard, lang: Lang = "en") -> str:
-    """One line: the kind, the two operations, and the edge that is missing between them."""
+def explain(hazard: Hazard, lang: Lang = "en", place: Callable[[Op, Lang], str] = where) -> str:
+    """One line: the kind, the two operations as `place` has them, and the edge that is missing between them."""
     happened = HAPPENED[hazard.kind][lang].format(
-        first=where(hazard.first, lang),
-        second=where(hazard.second, lang),
+        first=place(hazard.first, lang),
+        second=place(hazard.second, lang),
         tensor=hazard.first_tensor,
         new=hazard.second_tensor,
     )

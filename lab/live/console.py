@@ -1,0 +1,96 @@
+"""Chapter 2: a load under the knobs of a runtime, and what its operators look at."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lab.core.config import CacheConfig, SchedulerConfig
+from lab.live.console_picture import REASONS, draw_console
+from lab.live.figure import Figure, Shown, plain
+from lab.live.knobs import Choice, Slider, Values
+from lab.live.run import simulate_up_to
+from lab.live.words import Both, Lang, same
+from lab.policies import POLICIES
+from lab.sim import LinearCost
+from lab.sim.summary import Summary
+from lab.sim.synthetic import SYNTHETIC
+from lab.sim.tally import summarize
+
+NUM_REQUESTS = 200
+MAX_STEPS = 10_000  # about half a second in a browser
+COST = LinearCost()  # the chapter's
+NEEDS_PRIORITIES = "priority"  # a policy that has nothing to go by here: all requests are alike
+
+KNOBS = (
+    Slider("max_num_seqs", same("max_num_seqs"), (1, 2, 4, 8, 16, 32, 64, 128), 32),
+    Slider("budget", same("max_num_batched_tokens"), (128, 256, 512, 1024, 2048, 4096, 8192, 16384), 512),
+    Slider("blocks", Both("KV 块", "KV blocks"), (256, 512, 1024, 1536, 2048, 3072, 4096, 8192), 1024),
+    Slider("rate", Both("每秒到达的请求", "requests per second"), (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24), 5),
+    Slider("burstiness", Both("burstiness（1 为泊松，越小越成串）", "burstiness (1: Poisson; lower: bursts)"),
+           (0.05, 0.1, 0.25, 0.5, 1, 2, 4), 1),
+    Choice("lengths", Both("长度分布", "lengths"),
+           {"azure-conv": Both("Azure 2023 对话", "Azure 2023, conversation"),
+            "azure-code": Both("Azure 2023 代码", "Azure 2023, code")}, "azure-conv"),
+    Choice("policy", Both("策略", "policy"),
+           {name: same(name) for name in POLICIES if name != NEEDS_PRIORITIES}, "vllm"),
+)  # fmt: skip
+
+
+def show(values: Values, lang: Lang, width: int) -> Shown:
+    """Raises ConfigError for limits that contradict each other."""
+    load = replace(SYNTHETIC[str(values["lengths"])], burstiness=float(values["burstiness"]))
+    config = SchedulerConfig(int(values["budget"]), int(values["max_num_seqs"]))
+    blocks = int(values["blocks"])
+    scheduler = POLICIES[str(values["policy"])](config, CacheConfig(blocks))
+    requests = load.requests(NUM_REQUESTS, rate=float(values["rate"]))
+    trace, is_cut = simulate_up_to(MAX_STEPS, requests, scheduler, COST)
+    summary = summarize(trace, blocks)
+    text = sentence(summary).of(lang)
+    svg = draw_console(trace, summary, config.max_num_seqs, blocks, TITLE.of(lang), text, lang, width)
+    rows = [(label.of(lang), value) for label, value in rows_of(summary)]
+    return Shown(svg, text, rows, plain(summary), [note.of(lang) for note in notes_of(summary, is_cut)])
+
+
+def rows_of(s: Summary) -> Iterator[tuple[Both, str]]:
+    yield Both("吞吐", "throughput"), f"{s.output_tokens_per_s:,.0f} tokens/s"
+    for name, metric in (("TTFT", s.ttft), ("ITL", s.itl)):
+        if metric.n:
+            yield same(f"{name} p50, p99"), f"{1e3 * metric.p50:,.1f} ms, {1e3 * metric.p99:,.1f} ms"
+    yield Both("最长间隔", "longest gap"), f"{1e3 * s.longest_gap:,.1f} ms"
+    yield Both("有用 / 算过的词元", "useful / computed tokens"), f"{100 * s.useful_ratio:.1f} %"
+    yield Both("抢占", "preemptions"), f"{s.preemptions:,}"
+    yield Both("KV 平均使用率", "mean KV use"), f"{100 * s.kv_mean_usage:.0f} %"
+
+
+def sentence(s: Summary) -> Both:
+    rate, peak = f"{s.output_tokens_per_s:,.0f}", s.max_waiting
+    reason = max(REASONS, key=lambda reason: s.waiting_reasons[reason])
+    if not s.waiting_reasons[reason]:
+        return Both(
+            f"吞吐 {rate} 词元/s，抢占 {s.preemptions} 次，没有请求排队。",
+            f"{rate} tokens/s, {s.preemptions} preemptions, and nobody queues.",
+        )
+    zh, en = REASONS[reason]
+    return Both(
+        f"吞吐 {rate} 词元/s，抢占 {s.preemptions} 次；最多 {peak} 个请求排队，队首多半在等“{zh}”。",
+        f"{rate} tokens/s, {s.preemptions} preemptions; up to {peak} requests queue, and their head waits most often "
+        f"for {en}.",
+    )
+
+
+def notes_of(s: Summary, is_cut: bool) -> Iterator[Both]:
+    if is_cut:
+        yield Both(
+            f"网页上最多算 {MAX_STEPS:,} 步：到此时 {NUM_REQUESTS} 个请求中到了 {s.requests} 个，完成 {s.finished} 个，"
+            "图和数字只说这一段。",
+            f"A page computes {MAX_STEPS:,} steps at most: by then {s.requests} of {NUM_REQUESTS} requests had come, "
+            f"{s.finished} of them were done, and picture and numbers are of this part.",
+        )
+    if s.refused:
+        yield Both(
+            f"{s.refused} 个请求比整个 KV 池还长，提交时就被拒绝。",
+            f"{s.refused} requests are longer than the whole KV pool and were refused when they came.",
+        )
+
+
+TITLE = Both("一种负载、一组旋钮", "One load, one setting of the knobs")
+FIGURE = Figure("console", TITLE, KNOBS, show)

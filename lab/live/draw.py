@@ -1,0 +1,69 @@
+"""Shapes in the colours of the page: every colour is a CSS variable with a value for where there is no style sheet."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from lab.streams import svg
+from lab.streams.svg import FONT, TEXT_SIZE, line, rect, text_width
+
+__all__ = ["line", "rect", "text_width"]
+
+# Okabe and Ito's palette, as in the book's other figures.
+BLUE = "var(--live-blue, #0072B2)"
+ORANGE = "var(--live-orange, #D55E00)"
+GREEN = "var(--live-green, #009E73)"
+YELLOW = "var(--live-yellow, #E69F00)"
+SKY = "var(--live-sky, #56B4E9)"
+ON_COLOR = "var(--live-on-color, #fff)"  # letters on blue
+GRID = "var(--live-grid, #d8d8d8)"
+INK = "currentColor"
+
+ROW = 18  # height of a line of text
+
+
+def text(x: float, y: float, content: str, *, anchor: str = "start", fill: str = INK, **style: object) -> str:
+    return svg.text(x, y, content, anchor=anchor, fill=fill, **style)
+
+
+def path(points: Sequence[tuple[float, float]], stroke: str, **style: object) -> str:
+    """Straight lines from point to point."""
+    places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline points="{places}" fill="none" stroke="{stroke}"{svg.attributes(style)}/>'
+
+
+def ticks(span: float, most: int) -> list[float]:
+    """At most `most` + 1 round numbers from 0 to `span`, which is above 0; two at least if `most` is 3 or more."""
+    step = 10.0 ** math.floor(math.log10(span / most))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= most)
+    return [i * step for i in range(math.floor(span / step) + 1)]
+
+
+def time_axis(left: float, right: float, top: float, y: float, span: float, unit: str) -> list[str]:
+    """A line at `y` with ticks from 0 to `span`, and a grid up to `top`."""
+    parts = []
+    for tick in ticks(span, max(3, int((right - left) / 70))):
+        x = left + tick / span * (right - left)
+        parts += [line(x, top, x, y, GRID), text(x, y + 15, f"{tick:g}", anchor="middle")]
+    return [*parts, line(left, y, right, y, INK), text(right, y + 15 + ROW, unit, anchor="end")]
+
+
+def legend(items: Sequence[tuple[str, str]], left: float, right: float, y: float) -> tuple[list[str], float]:
+    """A square and a word for each (colour, word), in as many lines as it takes; and where the lines end."""
+    parts, x = [], left
+    for color, word in items:
+        width = 16 + text_width(word) + 14
+        if x > left and x + width - 14 > right:
+            x, y = left, y + ROW
+        parts += [rect(x, y + 3, 10, 10, color), text(x + 16, y + 12, word)]
+        x += width
+    return parts, y + ROW
+
+
+def document(width: float, height: float, title: str, description: str, parts: Sequence[str]) -> str:
+    """A whole picture, transparent, in the colour of the text around it."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="{TEXT_SIZE}">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>\n" + "\n".join(parts) + "\n</svg>\n"
+    )

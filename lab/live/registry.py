@@ -1,0 +1,37 @@
+"""All figures, and the one call that the page makes: JSON in, JSON out."""
+
+import json
+from typing import get_args
+
+from lab.core.errors import ConfigError, LabError
+from lab.live import console, gantt, streams
+from lab.live.figure import NARROW, NEEDED, WIDE, Figure
+from lab.live.knobs import read_settings
+from lab.live.words import Lang
+
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in (gantt.FIGURE, console.FIGURE, *streams.FIGURES)}
+
+
+def find(name: str) -> Figure:
+    """Raises ConfigError if there is no figure of that name."""
+    if name not in FIGURES:
+        raise ConfigError(f"no figure {name!r}: choose from {', '.join(FIGURES)}")
+    return FIGURES[name]
+
+
+def answer(name: str, settings: str, lang: Lang, width: float) -> str:
+    """What a figure shows for `settings`, a JSON object, in a space of `width` pixels.
+
+    A JSON object: the settings as they were understood, `svg`, `text`, `rows`, `numbers` and `notes`; or, where the
+    settings make no sense, only `error`, a line for the reader.
+    """
+    try:
+        if lang not in get_args(Lang):
+            raise ConfigError(f"no language {lang!r}: choose from {', '.join(get_args(Lang))}")
+        figure = find(name)
+        values, notes = read_settings(figure.knobs, settings, lang)
+        shown = figure.show(values, lang, WIDE if width >= NEEDED else NARROW)
+        reply = {"settings": values, **vars(shown), "notes": [*notes, *shown.notes]}
+    except LabError as error:
+        reply = {"error": str(error)}
+    return json.dumps(reply, ensure_ascii=False, allow_nan=False)
