@@ -10,11 +10,11 @@ from pathlib import Path
 from lab.checks.calibrate import Calibration, EngineMachine
 from lab.checks.confirm import METRICS, Point
 from lab.measure.environment import environment
-from lab.measure.records import Record, Row, dumps, slug
+from lab.measure.records import DATA, Record, Row, dumps, slug
 from lab.model.device import dtype_name
 from lab.model.weights import LoadedModel
 
-ROOT = Path(__file__).parents[2] / "data" / "cost-models"
+ROOT = DATA / "cost-models"
 UNITS = {name: "ms" if name.endswith("_ms") else "tokens/s" for name in METRICS}
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from lab.core.errors import LabError
 
 SCHEMA = 1
-ROOT = Path(__file__).parents[2] / "data" / "records"
+DATA = (Path(__file__).parents[1] / "data").resolve()  # in the repository a link to its own data folder
+ROOT = DATA / "records"
 FIELDS = {"schema": int, "experiment": str, "parameters": dict, "units": dict, "environment": dict, "rows": list}
 ALIKE = ("device", "threads", "torch")  # what must agree of two environments; the device of a CPU run is the CPU's name
 

@@ -56,7 +56,7 @@ def test_on_colab_it_installs_the_lab_and_leaves_torch_and_numpy_alone(run, lang
 
 
 def test_what_colab_installs_is_whole(tmp_path):
-    """The wheel pip makes of the repository carries the fonts and every package, and runs apart from the checkout."""
+    """The wheel pip makes of the repository carries fonts, records and every package, and runs apart from the checkout."""
     copy = tmp_path / "copy"
     shutil.copytree(ROOT / "lab", copy / "lab", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "LICENSE"):
@@ -68,6 +68,8 @@ def test_what_colab_installs_is_whole(tmp_path):
     sources = {str(p.relative_to(ROOT)) for p in (ROOT / "lab").rglob("*.py") if "__pycache__" not in p.parts}
     assert sources <= set(names)
     assert {"lab/show/fonts/NotoSansCJKsc-Subset.otf", "lab/show/fonts/OFL.txt"} <= set(names)
+    recorded = {f"lab/data/{p.relative_to(ROOT / 'data')}" for p in (ROOT / "data" / "records").glob("*/*.json")}
+    assert recorded and recorded <= set(names), "chapters read them"
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     code = "from lab.show import style; style.use_style(); print(style.__file__, style.mpl.rcParams['font.family'][0])"
     command = [sys.executable, "-c", code]
