@@ -71,13 +71,11 @@ def on_virtual_time(args: argparse.Namespace) -> "Prepare":
     from lab.sim import LinearCost, SimulatedExecutor, VirtualClock
     from lab.sim.scenario import any_tokens
 
-    for name, value in (("step-ms", args.step_ms), ("token-ms", args.token_ms)):
-        if not 0 <= value < math.inf:
-            raise ConfigError(f"{name} is {value}; it must be a number of at least 0")
+    cost = LinearCost(args.step_ms, args.token_ms)
 
     def prepare(scenario: "Scenario", policy: type[Scheduler]) -> "tuple[Loop, MakePrompt]":
         clock = VirtualClock()
-        executor = SimulatedExecutor(LinearCost(args.step_ms, args.token_ms), clock)
+        executor = SimulatedExecutor(cost, clock)
         return Loop(policy(scenario.config, scenario.cache), executor, clock), any_tokens
 
     return prepare
@@ -97,7 +95,11 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
 
     def prepare(scenario: "Scenario", policy: type[Scheduler]) -> "tuple[Loop, MakePrompt]":
         cache = scenario.cache
-        config = replace(scenario.config, max_model_len=min(scenario.config.max_model_len or positions, positions))
+        config = scenario.config
+        if config.enable_chunked_prefill:
+            config = replace(config, max_model_len=min(config.max_model_len or positions, positions))
+        elif (longest := max(a.num_prompt_tokens + a.max_tokens for a in scenario.arrivals)) > positions:
+            raise ConfigError(f"load {scenario.name}: a request has {longest} tokens, the model {positions} positions")
         selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, cache.block_size)
         scheduler = policy(config, cache)
         swaps = isinstance(scheduler, Swap)  # nobody else has a use for host blocks

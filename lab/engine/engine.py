@@ -24,6 +24,7 @@ from lab.model.attention import AttentionBackend, select_backend
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
 from lab.model.weights import LoadedModel
+from lab.policies.swap import Swap
 
 DEFAULT_KV_CACHE_BYTES = 512 * 2**20
 
@@ -78,6 +79,8 @@ class Engine:
         cache = CacheConfig(
             kv_cache_memory_bytes // block_bytes, block_size, num_cpu_blocks=swap_space_bytes // block_bytes
         )
+        if cache.num_cpu_blocks and not issubclass(scheduler_type, Swap):
+            raise ConfigError(f"{scheduler_type.__name__} does not swap; leave swap_space_bytes at 0 or use Swap")
         self.attention = select_backend(attention, decoder.config, decoder.device, decoder.dtype, block_size)
         self.model = model
         self.loop = Loop(scheduler_type(config, cache), make_executor(decoder, cache, self.attention.backend))

@@ -56,7 +56,7 @@ def test_on_colab_it_installs_the_lab_and_leaves_torch_and_numpy_alone(run, lang
 
 
 def test_what_colab_installs_is_whole(tmp_path):
-    """The wheel pip makes of the repository carries fonts, records and every package, and runs apart from the checkout."""
+    """The wheel of the repository carries fonts, records and every package, and runs apart from the checkout."""
     copy = tmp_path / "copy"
     shutil.copytree(ROOT / "lab", copy / "lab", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "LICENSE"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.core import FinishReason, SamplingParams
+from lab.core import ConfigError, FinishReason, SamplingParams
 from lab.engine import Engine
 from lab.engine.swap import SwappingExecutor
 from lab.model.weights import load_model
@@ -100,3 +100,8 @@ def test_a_request_aborted_while_it_is_swapped_out_gives_its_host_blocks_back(mo
     while scheduler.has_unfinished:
         engine.step()
     assert scheduler.host.num_used == scheduler.pool.num_used == 0
+
+
+def test_swap_space_needs_a_scheduler_that_swaps(model):
+    with pytest.raises(ConfigError, match="Scheduler does not swap"):
+        Engine(model, swap_space_bytes=64 * BLOCK, block_size=4)

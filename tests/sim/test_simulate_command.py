@@ -91,6 +91,15 @@ def test_the_engine_refuses_what_is_longer_than_the_model(simulate):
     assert document["refused"] == 1 and "position limit of 4096" in document["refusals"]["r0"]
 
 
+def test_whole_prompts_run_on_the_engine_under_a_budget_below_its_positions(simulate):
+    whole = {**CONFIG, "num_blocks": 400, "max_num_batched_tokens": 64, "enable_chunked_prefill": False}
+    options = ("--executor", "torch", "--device", "cpu")
+    status, document = simulate(load(2, (40, 3), config=whole), options=options)
+    assert status == 0 and document["finished"] == 2
+    status, error = simulate(load(2, (40, 4090), config=whole), options=options)
+    assert status == 2 and "a request has 4130 tokens, the model 4096 positions" in error
+
+
 def test_a_request_that_is_refused_is_reported_and_the_rest_is_served(simulate):
     _, document = simulate({"config": CONFIG, "arrivals": [[0, "huge", 9999, 1, 0], [0, "a", 16, 2, 0]]})
     assert (document["requests"], document["refused"], document["finished"]) == (2, 1, 1)
