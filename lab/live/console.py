@@ -18,7 +18,7 @@ from lab.sim.tally import summarize
 NUM_REQUESTS = 200
 MAX_STEPS = 10_000  # about half a second in a browser
 COST = LinearCost()  # the chapter's
-NEEDS_PRIORITIES = "priority"  # a policy that has nothing to go by here: all requests are alike
+NOT_HERE = ("priority", "swap")  # all requests are alike, and the cost of copies is not in the chapter's formula
 
 KNOBS = (
     Slider("max_num_seqs", same("max_num_seqs"), (1, 2, 4, 8, 16, 32, 64, 128), 32),
@@ -31,7 +31,7 @@ KNOBS = (
            {"azure-conv": Both("Azure 2023 对话", "Azure 2023, conversation"),
             "azure-code": Both("Azure 2023 代码", "Azure 2023, code")}, "azure-conv"),
     Choice("policy", Both("策略", "policy"),
-           {name: same(name) for name in POLICIES if name != NEEDS_PRIORITIES}, "vllm"),
+           {name: same(name) for name in POLICIES if name not in NOT_HERE}, "vllm"),
 )  # fmt: skip
 
 

@@ -27,7 +27,6 @@ class Slider:
     label: Both
     marks: Sequence[int | float]
     default: int | float
-    unit: str = ""
 
     def read(self, raw: object, lang: Lang) -> int | float:
         """The mark nearest to `raw`. Raises BadSetting if that is no finite number."""
@@ -44,7 +43,7 @@ class Slider:
         return min(self.marks, key=lambda mark: abs(mark - number))
 
     def shown(self, value: Value, lang: Lang) -> str:
-        return f"{value} {self.unit}".rstrip()
+        return str(value)
 
 
 @dataclass(frozen=True)

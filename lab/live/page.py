@@ -1,0 +1,70 @@
+"""A figure as HTML: what was recorded when the page was built, and the knobs, which sleep until the page's script wakes
+them. The book's pages and the tests have it from here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+
+from lab.live.figure import NARROW, WIDE, Figure
+from lab.live.knobs import Knob, Slider
+from lab.live.registry import answer
+from lab.live.words import Both, Lang
+
+RUN = Both("在这里运行（首次加载 Python，约 5 MB）", "Run it here (loads Python once, about 5 MB)")
+RESET = Both("恢复原样", "Start over")
+# What the script says while it works; {} is the reason.
+WORDS = {
+    "loading": Both("正在加载 Python……", "Loading Python..."),
+    "ready": Both("可以拧旋钮了。", "Ready: turn the knobs."),
+    "failed": Both("没能运行：{}。图还是原来的。", "It did not run: {}. The picture is as it was."),
+    "slow": Both("两分钟仍未加载完", "it was not loaded within two minutes"),
+    "asked": Both("网址里带着另一组设置，点按钮运行后显示。", "The address asks for another setting: run it to see."),
+}
+
+
+def figure_html(figure: Figure, lang: Lang) -> str:
+    """The figure at its defaults, in both widths, for a page of that language."""
+    defaults = {knob.name: knob.default for knob in figure.knobs}
+    shown = {width: json.loads(answer(figure.name, json.dumps(defaults), lang, width)) for width in (WIDE, NARROW)}
+    words = json.dumps({name: both.of(lang) for name, both in WORDS.items()}, ensure_ascii=False)
+    reply, title = shown[WIDE], escape(figure.title.of(lang))
+    knobs = "\n".join(knob_html(figure.name, knob, lang) for knob in figure.knobs)
+    rows = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in reply["rows"])
+    notes = "".join(f"<li>{escape(note)}</li>" for note in reply["notes"])
+    return f"""<div class="live" data-figure="{figure.name}" data-lang="{lang}" data-words="{escape(words)}">
+<form autocomplete="off"><fieldset disabled><legend>{title}</legend>
+{knobs}
+</fieldset>
+<p><button type="button" class="live-run" hidden>{RUN.of(lang)}</button>
+<button type="reset" class="live-reset" hidden>{RESET.of(lang)}</button></p></form>
+<p class="live-status" role="status"></p>
+<div class="live-picture"><div class="live-wide">{reply["svg"]}</div>
+<div class="live-narrow">{shown[NARROW]["svg"]}</div></div>
+<p class="live-text" aria-live="polite">{escape(reply["text"])}</p>
+<dl class="live-rows">{rows}</dl>
+<ul class="live-notes">{notes}</ul>
+</div>
+"""
+
+
+def knob_html(figure: str, knob: Knob, lang: Lang) -> str:
+    """A native slider over the places of the marks, or a native list; the label is its name for everybody."""
+    name = f'id="live-{figure}-{knob.name}" name="{knob.name}"'
+    label = f'<label for="live-{figure}-{knob.name}">{escape(knob.label.of(lang))}</label>'
+    if isinstance(knob, Slider):
+        marks, value = json.dumps(knob.marks), knob.shown(knob.default, lang)
+        place = list(knob.marks).index(knob.default)
+        control = (
+            f'<input type="range" {name} min="0" max="{len(knob.marks) - 1}" value="{place}" data-marks="{marks}" '
+            f'aria-valuetext="{value}"><span class="live-value" aria-hidden="true">{value}</span>'
+        )
+    else:
+        control = f"<select {name}>{''.join(options_html(knob.options, knob.default, lang))}</select>"
+    return f'<div class="live-knob">{label}{control}</div>'
+
+
+def options_html(options: Mapping[str, Both], default: str, lang: Lang) -> Iterator[str]:
+    for value, word in options.items():
+        selected = " selected" if value == default else ""
+        yield f'<option value="{value}"{selected}>{escape(word.of(lang))}</option>'
