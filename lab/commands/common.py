@@ -18,7 +18,8 @@ MAX_THREADS = 1024  # far above any gain; PyTorch would take the process down wi
 
 
 def print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, ensure_ascii=False))
+    """In ASCII: a model's text may hold what others take for the end of a line."""
+    print(json.dumps(document))
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:

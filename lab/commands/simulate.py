@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +90,9 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
     decoder = load_model(args).decoder
     positions, vocabulary = decoder.config.max_position_embeddings, range(decoder.config.vocab_size)
 
-    def make_prompt(request_id: str, num_tokens: int) -> list[int]:
+    def make_prompt(request_id: str, num_tokens: int) -> Sequence[int]:
+        if num_tokens > positions:  # it will be refused, whatever its tokens are
+            return range(num_tokens)
         return random.Random(f"{args.seed} {request_id}").choices(vocabulary, k=num_tokens)
 
     def prepare(scenario: "Scenario", policy: type[Scheduler]) -> "tuple[Loop, MakePrompt]":

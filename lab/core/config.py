@@ -7,13 +7,14 @@ from lab.core.errors import ConfigError
 
 DEFAULT_MAX_NUM_BATCHED_TOKENS = 2048
 DEFAULT_MAX_NUM_SEQS = 128
+MAX_BLOCKS = 2**24  # of a pool: more than any machine has, and few enough to list
 
 Policy = Literal["fcfs", "priority"]
 
 
 def require_at_least(name: str, value: int, least: int) -> None:
-    """Raise `ConfigError` unless `value` is an integer and `value >= least`."""
-    if not isinstance(value, int):
+    """Raise `ConfigError` unless `value` is an integer, which a boolean is not, and `value >= least`."""
+    if type(value) is not int:
         raise ConfigError(f"{name} is {value!r}; it must be an integer of at least {least}")
     if value < least:
         raise ConfigError(f"{name} is {value}; it must be at least {least}")
@@ -34,10 +35,10 @@ class CacheConfig:
     num_cpu_blocks: int = 0
 
     def __post_init__(self) -> None:
-        require_at_least("num_blocks", self.num_blocks, 1)
-        require_at_least("block_size", self.block_size, 1)
-        require_at_least("watermark_blocks", self.watermark_blocks, 0)
-        require_at_least("num_cpu_blocks", self.num_cpu_blocks, 0)
+        for name, least in (("num_blocks", 1), ("block_size", 1), ("watermark_blocks", 0), ("num_cpu_blocks", 0)):
+            require_at_least(name, getattr(self, name), least)
+        if (most := max(self.num_blocks, self.num_cpu_blocks)) > MAX_BLOCKS:
+            raise ConfigError(f"num_blocks or num_cpu_blocks is {most}; it must be at most {MAX_BLOCKS}")
 
     @property
     def num_tokens(self) -> int:
@@ -69,14 +70,17 @@ class SchedulerConfig:
     max_model_len: int | None = None
 
     def __post_init__(self) -> None:
-        require_at_least("max_num_batched_tokens", self.max_num_batched_tokens, 1)
-        require_at_least("max_num_seqs", self.max_num_seqs, 1)
-        require_at_least("long_prefill_token_threshold", self.long_prefill_token_threshold, 0)
+        limits = (("max_num_batched_tokens", 1), ("max_num_seqs", 1), ("long_prefill_token_threshold", 0))
+        for name, least in limits:
+            require_at_least(name, getattr(self, name), least)
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ConfigError(
                 f"max_num_batched_tokens ({self.max_num_batched_tokens}) is below max_num_seqs ({self.max_num_seqs}): "
                 "not every running request could advance in a step; raise the budget or lower max_num_seqs"
             )
+        for name in ("enable_chunked_prefill", "reserve_full_prompt"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         if self.policy not in ("fcfs", "priority"):
             raise ConfigError(f"policy is {self.policy!r}; it must be 'fcfs' or 'priority'")
         if self.max_model_len is not None:
@@ -95,9 +99,10 @@ class SchedulerConfig:
         cls, *, max_num_batched_tokens: int | None = None, max_num_seqs: int | None = None, **others: Any
     ) -> "SchedulerConfig":
         """If one of the two limits is missing it follows the other, so that only two given limits can clash."""
-        budget, seqs = max_num_batched_tokens, max_num_seqs
-        if budget is None:
-            budget = DEFAULT_MAX_NUM_BATCHED_TOKENS if seqs is None else max(DEFAULT_MAX_NUM_BATCHED_TOKENS, seqs)
-        if seqs is None:
-            seqs = min(DEFAULT_MAX_NUM_SEQS, budget)
-        return cls(max_num_batched_tokens=budget, max_num_seqs=seqs, **others)
+        given = {"max_num_batched_tokens": max_num_batched_tokens, "max_num_seqs": max_num_seqs}
+        limits = {name: limit for name, limit in given.items() if limit is not None}
+        for name, limit in limits.items():
+            require_at_least(name, limit, 1)
+        budget = max(DEFAULT_MAX_NUM_BATCHED_TOKENS, limits.get("max_num_seqs", 1))
+        seqs = min(DEFAULT_MAX_NUM_SEQS, limits.get("max_num_batched_tokens", budget))
+        return cls(**{"max_num_batched_tokens": budget, "max_num_seqs": seqs} | limits | others)

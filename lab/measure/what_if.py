@@ -117,12 +117,12 @@ def what_if(
     The length may be above the model's positions: nothing is computed. Raises ConfigError for sizes below 1, an unknown
     attention, or "sdpa" on a GPU in a precision that the flash kernel lacks.
     """
-    require_at_least("length", length, 1)
-    require_at_least("block_size", block_size, 1)
+    for name, tokens in (("length", length), ("block_size", block_size)):
+        require_at_least(name, tokens, 1)
+        if tokens > MAX_LENGTH:
+            raise ConfigError(f"{name} is {tokens}; it must be at most {MAX_LENGTH}")
     for size in chunk_sizes:
         require_at_least("chunk size", size, 1)
-    if length > MAX_LENGTH:
-        raise ConfigError(f"length is {length}; it must be at most {MAX_LENGTH}")
     backend = what_if_backend(attention, device, dtype)
     last = Step(config, length, length, dtype, backend, device, block_size)
     return [_row(last, size) for size in dict.fromkeys(chunk_sizes)]

@@ -1,5 +1,6 @@
 """Where requests come from: clocks of their own, clients that wait, processes with a rate."""
 
+import math
 import random
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
@@ -40,7 +41,7 @@ class ClosedLoop:
 class ByStep:
     """Requests that arrive at the start of a numbered step, whatever the clock says: (step, request).
 
-    Steps with nothing to do count, and take no time. `num_steps` is how many are over.
+    Steps with nothing to do count, and take no time: they are skipped. `num_steps` is how many are over.
     """
 
     def __init__(self, requests: Iterable[tuple[float, Request]]) -> None:
@@ -56,8 +57,11 @@ class ByStep:
             yield request
 
     def next_arrival(self) -> float | None:
-        """0 is always past: the next step comes at once."""
-        return 0.0 if self._pending else None
+        """0 is always past: the step of the next request comes at once."""
+        if not self._pending:
+            return None
+        self.num_steps = max(self.num_steps, math.ceil(self._pending[0][0]) - 1)
+        return 0.0
 
     def over(self, request_id: str, now: float) -> None:
         """Nobody waits for it."""

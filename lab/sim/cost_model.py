@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from lab.core.errors import ConfigError
 from lab.core.scheduler import Scheduler, StepPlan
+
+MAX_SECONDS = 1e6  # for anything in a step: 11 days
+
+
+def require_time(name: str, value: float, most: float) -> None:
+    """Raise `ConfigError` unless `value` is a number from 0 to `most`."""
+    if not 0 <= value <= most:  # NaN too
+        raise ConfigError(f"{name} is {value}; it must be a number from 0 to {most:g}")
 
 
 class CostModel(Protocol):
@@ -16,11 +25,15 @@ class CostModel(Protocol):
 class LinearCost:
     """A fixed time per step and a time per token: the least that shows what batching and chunking do.
 
-    The defaults are round numbers to calculate with, of no device.
+    The defaults are round numbers to calculate with, of no device. Raises ConfigError for a time below 0 or endless.
     """
 
     step_ms: float = 5.0
     token_ms: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            require_time(name.replace("_", "-"), value, 1e3 * MAX_SECONDS)
 
     def seconds(self, plan: StepPlan, scheduler: Scheduler) -> float:
         return (self.step_ms + self.token_ms * plan.total_tokens) / 1e3

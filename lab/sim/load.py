@@ -12,6 +12,8 @@ from lab.sim.scenario import BadLoad, any_tokens, read_scenarios
 from lab.sim.synthetic import SYNTHETIC
 from lab.sim.traces import MAX_LINE_BYTES, read_trace
 
+MAX_REQUESTS = 10**6  # all are held at once, and sent to every worker
+
 
 @dataclass(frozen=True)
 class Load:
@@ -52,13 +54,21 @@ def read_load(source: str, num_requests: int) -> Load:
     Raises LabError for a file that is none of these.
     """
     require_at_least("number of requests", num_requests, 1)
-    if source in SYNTHETIC:
-        return Load.of(SYNTHETIC[source].requests(num_requests))
-    path = Path(source)
-    load = Load.of(islice(_scenario(path) if _is_scenario(path) else read_trace(path), num_requests))
+    load = Load.of(islice(_requests(source, num_requests), min(num_requests, MAX_REQUESTS + 1)))
     if not load.shapes:
-        raise BadLoad(f"{path} holds no request; give a load with arrivals")
+        raise BadLoad(f"{source} holds no request; give a load with arrivals")
+    if len(load.shapes) > MAX_REQUESTS:
+        raise ConfigError(
+            f"{source} has more than {MAX_REQUESTS:,} requests; ask for the first so many, with --requests"
+        )
     return load
+
+
+def _requests(source: str, num_requests: int) -> Iterator[Request]:
+    if source in SYNTHETIC:
+        return SYNTHETIC[source].requests(num_requests)
+    path = Path(source)
+    return _scenario(path) if _is_scenario(path) else read_trace(path)
 
 
 def _is_scenario(path: Path) -> bool:

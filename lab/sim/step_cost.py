@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lab.core.errors import ConfigError
 from lab.core.scheduler import Scheduler, StepPlan
-from lab.sim.cost_model import context_tokens
+from lab.sim.cost_model import MAX_SECONDS, context_tokens, require_time
 from lab.sim.fit import solve
 
 
@@ -40,13 +40,17 @@ def terms(plan: StepPlan, scheduler: Scheduler) -> Terms:
 
 @dataclass(frozen=True)
 class StepCost:
-    """Seconds for each of the `Terms`; none is negative."""
+    """Seconds for each of the `Terms`. Raises ConfigError for one that is negative or endless."""
 
     step_s: float
     token_s: float
     request_s: float
     context_s: float
     pair_s: float
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            require_time(name, value, MAX_SECONDS)
 
     def seconds(self, plan: StepPlan, scheduler: Scheduler) -> float:
         return self.of(terms(plan, scheduler))
@@ -90,6 +94,6 @@ def load_step_cost(path: Path) -> StepCost:
     try:
         cost = json.loads(path.read_text(encoding="utf-8"))["parameters"]["cost"]
         return StepCost(**{field.name: float(cost[field.name]) for field in fields(StepCost)})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error
         raise ConfigError(f"{path} is no cost model ({reason}); give a file that `lab calibrate` wrote") from None

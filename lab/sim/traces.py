@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lab.core.errors import LabError
 from lab.core.request import Request, SamplingParams
+from lab.sim.lines import read_lines
 
 MAX_LINE_BYTES = 2**20  # far above any line of these formats
 Row = tuple[float, int, int]  # seconds, prompt tokens, output tokens
@@ -19,9 +20,10 @@ class BadTrace(LabError, ValueError):
 def read_azure(path: Path) -> Iterator[Request]:
     """Azure's LLM inference traces of 2023 and 2024 (Azure Public Dataset): CSV with a header.
 
-    Columns TIMESTAMP (date and time), ContextTokens, GeneratedTokens, in any order, others ignored.
+    Columns TIMESTAMP (date and time, in UTC unless it says otherwise), ContextTokens, GeneratedTokens, in any order,
+    others ignored.
     """
-    lines = _lines(path)
+    lines = read_lines(path, MAX_LINE_BYTES, BadTrace)
     number, header = next(lines, (1, ""))
     names = [name.strip() for name in header.split(",")]
     try:
@@ -32,7 +34,8 @@ def read_azure(path: Path) -> Iterator[Request]:
     def parse(line: str) -> Row:
         cells = line.split(",")
         stamp, prompt, output = (cells[column].strip() for column in columns)
-        return datetime.fromisoformat(stamp).timestamp(), int(prompt), int(output)
+        time = datetime.fromisoformat(stamp)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp(), int(prompt), int(output)
 
     return _requests(path, lines, parse)
 
@@ -45,9 +48,11 @@ def read_mooncake(path: Path) -> Iterator[Request]:
 
     def parse(line: str) -> Row:
         row = json.loads(line)
+        if not isinstance(row, dict):
+            raise ValueError("it is no JSON object")
         return row["timestamp"] / 1e3, row["input_length"], row["output_length"]
 
-    return _requests(path, _lines(path), parse)
+    return _requests(path, read_lines(path, MAX_LINE_BYTES, BadTrace), parse)
 
 
 def read_trace(path: Path) -> Iterator[Request]:
@@ -72,27 +77,11 @@ def _requests(path: Path, lines: Iterator[tuple[int, str]], parse: Callable[[str
                 )
             if not arrival >= last:  # NaN too
                 raise ValueError(f"its time is {arrival:.6g} s after the first, the one before {last:.6g} s")
+            request = Request(f"line-{number}", range(prompt), SamplingParams(output), arrival=arrival)
         except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-            raise BadTrace(f"{path} line {number}: {error!s:.200}; mend or drop the line") from None
+            reason = f"no {error}" if isinstance(error, KeyError) else error
+            raise BadTrace(f"{path} line {number}: {reason!s:.200}; mend or drop the line") from None
         last = arrival
-        yield Request(f"line-{number}", range(prompt), SamplingParams(output), arrival=arrival)
+        yield request
     if zero is None:
         raise BadTrace(f"{path}: the trace has no requests after its header, if it needs one; give the whole file")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number and text of each line that is not blank."""
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if len(line) > MAX_LINE_BYTES:
-                    raise BadTrace(
-                        f"{path} line {number}: it is longer than {MAX_LINE_BYTES:,} bytes; is this a trace?"
-                    )
-                text = line.decode("utf-8", errors="replace").strip()
-                if text:
-                    yield number, text
-    except OSError as error:
-        raise BadTrace(f"cannot read {path}: {error}") from error

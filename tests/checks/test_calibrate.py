@@ -1,6 +1,7 @@
 """Calibration on a machine of virtual time, whose cost is known; and the engine, of whose times nothing is claimed."""
 
 import json
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -126,8 +127,15 @@ def test_the_engines_fit_is_kept_and_read_back(capsys, tmp_path, monkeypatch):
     assert asdict(cost) == pytest.approx(record.parameters["cost"]) and min(asdict(cost).values()) >= 0
 
 
+ZERO = dict.fromkeys(("step_s", "token_s", "request_s", "context_s", "pair_s"), 0)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"parameters": {"cost": {"step_s": 1}}}', '{"parameters": {"cost": 3}}']
+    "text",
+    [
+        *("", "{}", "[]", '{"parameters": {"cost": {"step_s": 1}}}', '{"parameters": {"cost": 3}}', "[" * 100_000),
+        *(json.dumps({"parameters": {"cost": ZERO | {"step_s": seconds}}}) for seconds in (-1, 1e308, math.nan)),
+    ],
 )
 def test_a_file_that_is_no_cost_model_is_one_line(tmp_path, text):
     path = tmp_path / "cost.json"

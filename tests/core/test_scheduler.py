@@ -237,6 +237,11 @@ def test_limits_of_length_are_named():
         (lambda: CacheConfig(0), "num_blocks is 0"),
         (lambda: CacheConfig(4, 0), "block_size is 0"),
         (lambda: CacheConfig(4, 4, -1), "watermark_blocks is -1"),
+        (lambda: CacheConfig(True), "num_blocks is True; it must be an integer"),
+        (lambda: CacheConfig(2**24 + 1), "num_blocks or num_cpu_blocks is 16777217; it must be at most 16777216"),
+        (lambda: CacheConfig(4, num_cpu_blocks=10**12), "num_cpu_blocks is 1000000000000; it must be at most"),
+        (lambda: SchedulerConfig(enable_chunked_prefill="no"), "enable_chunked_prefill is 'no'; it must be True or"),
+        (lambda: SchedulerConfig(reserve_full_prompt=None), "reserve_full_prompt is None; it must be True or False"),
         (lambda: SamplingParams(0), "max_tokens is 0"),
         (lambda: SamplingParams(temperature=-1), "temperature is -1"),
         (lambda: SamplingParams(temperature=float("inf")), "temperature is inf"),
@@ -246,6 +251,7 @@ def test_limits_of_length_are_named():
         (lambda: SamplingParams(seed=-1), "seed is -1"),
         (lambda: SamplingParams(seed=2**32), "seed is 4294967296; it must be from 0 to 4294967295"),
         (lambda: SchedulerConfig.with_defaults(max_num_batched_tokens=0), "max_num_batched_tokens is 0"),
+        (lambda: SchedulerConfig.with_defaults(max_num_seqs="8"), "max_num_seqs is '8'; it must be an integer"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(make, message):

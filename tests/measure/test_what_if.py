@@ -92,6 +92,7 @@ def test_a_missing_part_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"length": 10**9}, "it must be at most"),
         ({"chunk_sizes": [4, -1]}, "chunk size is -1"),
         ({"block_size": 0}, "block_size is 0"),
+        ({"block_size": 10**20}, "block_size is 100000000000000000000; it must be at most 16777216"),
         ({"attention": "varlen"}, "'varlen' has no what-if"),
         ({"device": CUDA, "dtype": torch.float32}, "flash attention has no float32"),
     ],

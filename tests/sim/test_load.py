@@ -33,3 +33,10 @@ def test_no_request_at_all_is_refused():
         read_load("azure-conv", 0)
     with pytest.raises(LabError, match="neither"):
         read_load("azure", 1)
+
+
+def test_more_requests_than_can_be_held_are_refused_before_they_are(monkeypatch):
+    monkeypatch.setattr("lab.sim.load.MAX_REQUESTS", 10)
+    assert len(read_load("azure-conv", 10).shapes) == 10
+    with pytest.raises(ConfigError, match="azure-conv has more than 10 requests"):
+        read_load("azure-conv", 10**15)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,8 @@ def test_the_engine_refuses_what_is_longer_than_the_model(simulate):
     long = load(1, (4000, 200), config={**CONFIG, "num_blocks": 400})
     _, document = simulate(long, options=("--executor", "torch", "--device", "cpu"))
     assert document["refused"] == 1 and "position limit of 4096" in document["refusals"]["r0"]
+    _, document = simulate(load(1, (2**40, 1)), options=("--executor", "torch", "--device", "cpu"))
+    assert document["refused"] == 1  # and nobody made up a tera of tokens
 
 
 def test_whole_prompts_run_on_the_engine_under_a_budget_below_its_positions(simulate):
@@ -130,18 +133,29 @@ def test_it_starts_without_torch(tmp_path):
     [
         ("", "holds no load"),
         ("{", "line 1: Expecting property name"),
-        ("[1]", "line 1: "),
-        ('{"arrivals": []}', "line 1: 'config'"),
+        ("[1]", "line 1: it is no JSON object"),
+        ('{"arrivals": []}', "line 1: 'config' is None; a load needs it, a JSON object"),
+        (load(arrivals={}), "line 1: 'arrivals' is {}; a load needs it, a JSON array"),
         (load(config={}), "line 1: config has no num_blocks"),
         (load(config={**CONFIG, "max_seqs": 3}), "line 1: .*'max_seqs'"),
+        (load(config={**CONFIG, "enable_chunked_prefill": "no"}), "line 1: enable_chunked_prefill is 'no'"),
+        (load(config={**CONFIG, "num_blocks": 10**12}), "line 1: num_blocks .* is 1000000000000; it must be at most"),
         (load(config={**CONFIG, "max_num_seqs": 600}), r"line 1: .*\(512\) is below max_num_seqs \(600\)"),
         (load(clock="hours"), "line 1: clock is 'hours'"),
-        (load(arrivals=[[0, "a", 4]]), "line 1: .*max_tokens"),
+        (load(arrivals=[[0, "a", 4]]), r"line 1: \[0, 'a', 4\] is no arrival; write .*max_tokens"),
+        (load(arrivals=[[0, "a", 4, 1], [9, "a", 4, 1]]), "line 1: 2 requests are called 'a'"),
+        (load(arrivals=[[-1, "a", 4, 1]]), "line 1: request 'a' arrives at -1; it must be a number from 0"),
+        (load(arrivals=[[1e300, "a", 4, 1]]), r"line 1: request 'a' arrives at 1e\+300; it must be a number from 0"),
+        (load(arrivals=[[True, "a", 4, 1]]), "line 1: request 'a' arrives at True"),
+        (load(arrivals=[[0, "a", True, 1]]), "line 1: prompt tokens of 'a' is True"),
+        (load(arrivals=[[0, "a", 2**63, 1]]), "line 1: prompt tokens of 'a' is 9223372036854775808; .* at most"),
         (load(arrivals=[["soon", "a", 4, 1, 0]]), "line 1: request 'a' arrives at 'soon'"),
         (load(arrivals=[[float("nan"), "a", 4, 1, 0]]), "line 1: request 'a' arrives at nan"),
         (load(arrivals=[[0, "a", -4, 1, 0]]), "line 1: prompt tokens of 'a' is -4"),
         (load(arrivals=[[0, "a", 4, 0, 0]]), "line 1: max_tokens of 'a' is 0"),
         (load(arrivals=[[0, 7, 4, 1, 0]]), "line 1: the request id 7"),
+        (load(arrivals=[[0, "\ud800", 4, 1, 0]]), r"line 1: the request id '\\ud800' is no string that can be printed"),
+        (load(name="a\nb"), r"line 1: the name 'a\\nb' cannot be printed"),
         (load(arrivals=[[0, "a", 4, 1, "high"]]), "line 1: priority of 'a' is 'high'"),
     ],
 )
@@ -156,6 +170,7 @@ def test_a_bad_load_is_named_by_file_line_and_reason(simulate, content, message)
     [
         (("--policy", "lifo"), "policy 'lifo' is unknown; it must be one of vllm"),
         (("--step-ms", "nan"), "step-ms is nan"),
+        (("--step-ms", "1e308"), "step-ms is 1e+308"),
         (("--token-ms", "-1"), "token-ms is -1"),
         (("--executor", "torch", "--model", "/nowhere.gguf"), "no such file"),
         (("--trace", "/nowhere/out.json"), "cannot write /nowhere/out.json"),
@@ -164,6 +179,32 @@ def test_a_bad_load_is_named_by_file_line_and_reason(simulate, content, message)
 def test_a_bad_option_is_one_line(simulate, options, message):
     status, err = simulate(load(1), options=options)
     assert status == 2 and message in err and err.count("\n") == 1
+
+
+def test_a_line_of_2_gb_is_refused_without_being_read_whole(tmp_path):
+    path = tmp_path / "load.jsonl"
+    with path.open("wb") as file:
+        file.truncate(2 * 2**30)
+    limit = (2**29, 2**29)  # half a gigabyte of address space
+    done = subprocess.run(
+        [sys.executable, "-m", "lab", "simulate", str(path)],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit),
+    )
+    assert done.returncode == 2 and "line 1: it is longer than 67,108,864 bytes" in done.stderr
+
+
+def test_a_line_ends_where_json_says(simulate):
+    """Not at a separator of Unicode's, which may stand in a string; and a byte order mark is no part of it."""
+    line = json.dumps(load(1, note="a\u2028b\x85c"), ensure_ascii=False)
+    status, document = simulate("\ufeff" + line)
+    assert status == 0 and document["finished"] == 1
+
+
+def test_steps_with_nothing_to_do_cost_nothing(simulate):
+    _, document = simulate(load(arrivals=[[10**9, "late", 16, 2], [0, "first", 16, 2]]))
+    assert document["steps"] == 10**9 + 2 and document["finished"] == 2
 
 
 def test_a_trace_is_of_one_load(simulate):
