@@ -100,12 +100,18 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
         config = scenario.config
         if config.enable_chunked_prefill:
             config = replace(config, max_model_len=min(config.max_model_len or positions, positions))
-        elif (longest := max(a.num_prompt_tokens + a.max_tokens for a in scenario.arrivals)) > positions:
+        elif (longest := max((a.num_prompt_tokens + a.max_tokens for a in scenario.arrivals), default=0)) > positions:
             raise ConfigError(f"load {scenario.name}: a request has {longest} tokens, the model {positions} positions")
         selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, cache.block_size)
         scheduler = policy(config, cache)
         swaps = isinstance(scheduler, Swap)  # nobody else has a use for host blocks
-        executor = make_executor(decoder, cache if swaps else replace(cache, num_cpu_blocks=0), selected.backend)
+        try:
+            executor = make_executor(decoder, cache if swaps else replace(cache, num_cpu_blocks=0), selected.backend)
+        except RuntimeError as error:  # what PyTorch raises when it gets no memory
+            raise ConfigError(
+                f"{scenario.name}: {decoder.device} has no memory for {cache.num_blocks} KV blocks of "
+                f"{cache.block_size} tokens and {cache.num_cpu_blocks} on the host; lower num_blocks or num_cpu_blocks"
+            ) from error
         return Loop(scheduler, executor), make_prompt
 
     return prepare

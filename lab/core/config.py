@@ -7,7 +7,7 @@ from lab.core.errors import ConfigError
 
 DEFAULT_MAX_NUM_BATCHED_TOKENS = 2048
 DEFAULT_MAX_NUM_SEQS = 128
-MAX_BLOCKS = 2**24  # of a pool: more than any machine has, and few enough to list
+MAX_SIZE = 2**24  # blocks of a pool, tokens of a block: more than any machine has, and few enough to list
 
 Policy = Literal["fcfs", "priority"]
 
@@ -37,8 +37,8 @@ class CacheConfig:
     def __post_init__(self) -> None:
         for name, least in (("num_blocks", 1), ("block_size", 1), ("watermark_blocks", 0), ("num_cpu_blocks", 0)):
             require_at_least(name, getattr(self, name), least)
-        if (most := max(self.num_blocks, self.num_cpu_blocks)) > MAX_BLOCKS:
-            raise ConfigError(f"num_blocks or num_cpu_blocks is {most}; it must be at most {MAX_BLOCKS}")
+        if (most := max(self.num_blocks, self.num_cpu_blocks, self.block_size)) > MAX_SIZE:
+            raise ConfigError(f"num_blocks, num_cpu_blocks or block_size is {most}; it must be at most {MAX_SIZE}")
 
     @property
     def num_tokens(self) -> int:

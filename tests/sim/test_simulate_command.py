@@ -101,6 +101,8 @@ def test_whole_prompts_run_on_the_engine_under_a_budget_below_its_positions(simu
     assert status == 0 and document["finished"] == 2
     status, error = simulate(load(2, (40, 4090), config=whole), options=options)
     assert status == 2 and "a request has 4130 tokens, the model 4096 positions" in error
+    status, document = simulate(load(0, config=whole), options=options)
+    assert status == 0 and document["requests"] == 0
 
 
 def test_a_request_that_is_refused_is_reported_and_the_rest_is_served(simulate):
@@ -139,7 +141,7 @@ def test_it_starts_without_torch(tmp_path):
         (load(config={}), "line 1: config has no num_blocks"),
         (load(config={**CONFIG, "max_seqs": 3}), "line 1: .*'max_seqs'"),
         (load(config={**CONFIG, "enable_chunked_prefill": "no"}), "line 1: enable_chunked_prefill is 'no'"),
-        (load(config={**CONFIG, "num_blocks": 10**12}), "line 1: num_blocks .* is 1000000000000; it must be at most"),
+        (load(config={**CONFIG, "num_blocks": 10**12}), "line 1: num_blocks, .* is 1000000000000; it must be at most"),
         (load(config={**CONFIG, "max_num_seqs": 600}), r"line 1: .*\(512\) is below max_num_seqs \(600\)"),
         (load(clock="hours"), "line 1: clock is 'hours'"),
         (load(arrivals=[[0, "a", 4]]), r"line 1: \[0, 'a', 4\] is no arrival; write .*max_tokens"),
@@ -205,6 +207,12 @@ def test_a_line_ends_where_json_says(simulate):
 def test_steps_with_nothing_to_do_cost_nothing(simulate):
     _, document = simulate(load(arrivals=[[10**9, "late", 16, 2], [0, "first", 16, 2]]))
     assert document["steps"] == 10**9 + 2 and document["finished"] == 2
+
+
+def test_a_pool_that_the_machine_has_no_memory_for_is_one_line(simulate):
+    huge = load(config={**CONFIG, "num_blocks": 2**24, "block_size": 2**20})
+    status, err = simulate(huge, options=("--executor", "torch", "--device", "cpu"))
+    assert status == 2 and "no memory for 16777216 KV blocks of 1048576 tokens" in err and err.count("\n") == 1
 
 
 def test_a_trace_is_of_one_load(simulate):
