@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.resources import files
 from urllib.parse import quote
 
 import pytest
@@ -14,6 +15,8 @@ from tests.live.settings import random_settings
 from tools.settings import ROOT
 
 BOOT_MS = 60_000
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+AUDIT = """() => axe.run({preload: false, resultTypes: ["violations"]}).then((found) => found.violations)"""
 ASK = """async ({base, questions}) => {
   const worker = new Worker("_static/live-worker.js", {type: "module"});
   const say = (message) => new Promise((done) => {
@@ -148,3 +151,14 @@ def test_a_phone_has_the_narrow_picture_and_nothing_sticks_out(visit):
 def test_one_number_in_three_languages():
     script, styles = ((ROOT / f"_assets/static/live.{kind}").read_text() for kind in ("js", "css"))
     assert f"NEEDED = {NEEDED};" in script and f"min-width: {NEEDED}px" in styles
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_the_accessibility_audit_finds_nothing(visit, lang, theme):
+    page = visit(f"{lang}/page.html")
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+    run(page, lang=lang)
+    page.evaluate(AXE)
+    found = page.evaluate(AUDIT)
+    assert [(rule["id"], [node["html"][:80] for node in rule["nodes"]]) for rule in found] == []

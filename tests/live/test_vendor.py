@@ -43,7 +43,7 @@ def test_without_npm_it_says_what_to_install(monkeypatch, tmp_path, capsys):
     assert "npm isn't installed" in said and said.count("\n") == 1
 
 
-def test_another_hash_than_the_lock_files_is_refused(monkeypatch, tmp_path):
+def test_another_hash_than_the_lock_files_is_refused(live_site, monkeypatch, tmp_path):
     """A registry that serves something else under the same version."""
     here = tmp_path / "here"
     here.mkdir()
