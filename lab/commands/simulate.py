@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ from lab.commands.common import Subparsers, add_weights_arguments, load_model, p
 from lab.core.errors import ConfigError
 from lab.core.loop import Loop
 from lab.core.scheduler import Scheduler
+from lab.core.trace import StepRecord, Trace
 
 if TYPE_CHECKING:
+    from lab.core.arrivals import Arrivals
     from lab.sim.samples import Distribution
     from lab.sim.scenario import MakePrompt, Scenario
     from lab.sim.summary import Summary
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     for scenario in scenarios:
         loop, make_prompt = prepare(scenario, POLICIES[args.policy])
         arrivals = scenario.make_arrivals(make_prompt)
-        trace = loop.run(arrivals)
+        trace = run_with_progress(loop, arrivals, sum(arrival.max_tokens for arrival in scenario.arrivals))
         summary = summarize(trace, scenario.cache.num_blocks)
         document = {"load": scenario.name, "policy": args.policy, "executor": args.executor}
         document |= as_document(summary) | {"refusals": trace.refused}
@@ -65,6 +67,21 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(documents[0] if len(documents) == 1 else {"loads": documents})
     return 0
+
+
+def run_with_progress(loop: Loop, arrivals: "Arrivals", num_tokens: int) -> Trace:
+    """Run to the end; where standard error is a terminal it shows how many of the output tokens there are."""
+    from tqdm import tqdm
+
+    with tqdm(total=num_tokens, unit=" tokens", leave=False, disable=None) as bar:
+
+        class Shown(Trace):
+            def record_step(self, step: StepRecord, sampled: Mapping[str, int]) -> None:
+                super().record_step(step, sampled)
+                bar.update(len(sampled))
+
+        loop.trace = Shown()
+        return loop.run(arrivals)
 
 
 def on_virtual_time(args: argparse.Namespace) -> "Prepare":

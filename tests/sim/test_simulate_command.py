@@ -1,5 +1,6 @@
 """`python -m lab simulate`: what it prints for a load, on virtual time and on the engine, and how it says no."""
 
+import io
 import json
 import re
 import resource
@@ -120,6 +121,18 @@ def test_the_run_is_written_for_perfetto(simulate, tmp_path):
     out = tmp_path / "out.json"
     simulate(load(2), options=("--trace", str(out)))
     assert len(json.loads(out.read_text())["traceEvents"]) == 2 + 2 * 64
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_sees_how_far_the_run_is(simulate, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    simulate(load(3))
+    assert f"/{3 * 64}" in terminal.getvalue()
 
 
 def test_it_starts_without_torch(tmp_path):
