@@ -10,6 +10,7 @@ import sys
 import traceback
 import zipfile
 from pathlib import Path
+from typing import get_args
 
 from lab.live.registry import FIGURES, answer
 from lab.live.words import Lang
@@ -23,7 +24,7 @@ UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH  # nothing to compare 
 def use_everything() -> None:
     """Import what the figures import as they run, and what tells of a mistake in them."""
     for name in FIGURES:
-        for lang in Lang.__args__:
+        for lang in get_args(Lang):
             assert "svg" in json.loads(answer(name, "{}", lang, 680))
     for name in MARGIN:
         __import__(name)
@@ -42,16 +43,18 @@ def pack_stdlib(target: str) -> None:
     used = sorted(Path(origin).relative_to(STDLIB) for origin in origins if origin.startswith(STDLIB))
     with zipfile.ZipFile(target, "w") as archive:
         for name in used:
-            py_compile.compile(source / name, "/tmp/pyc", f"{STDLIB}/{name}", True, 2, UNCHECKED)
+            py_compile.compile(str(source / name), "/tmp/pyc", f"{STDLIB}/{name}", True, 2, UNCHECKED)
             store(archive, name.with_suffix(".pyc"), Path("/tmp/pyc"))
 
 
 def pack_lab(target: str) -> None:
     """The lab's sources that the figures use, each with its .pyc where Python looks for it."""
-    files = {module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == "lab"}
+    modules = (module for name, module in sys.modules.items() if name.split(".")[0] == "lab")
+    files = {Path(module.__file__) for module in modules if module.__file__}
     with zipfile.ZipFile(target, "w") as archive:
-        for source in sorted(Path(file).relative_to(Path.cwd()) for file in files):
-            compiled = py_compile.compile(source.absolute(), doraise=True, invalidation_mode=UNCHECKED)
+        for source in sorted(file.relative_to(Path.cwd()) for file in files):
+            compiled = py_compile.compile(str(source.absolute()), doraise=True, invalidation_mode=UNCHECKED)
+            assert compiled is not None
             for path in (source, Path(compiled).relative_to(Path.cwd())):
                 store(archive, path, path)
 
