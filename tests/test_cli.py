@@ -1,6 +1,7 @@
 """`python -m lab` as a reader types it: what it prints, and how it says no."""
 
 import json
+import re
 import subprocess
 import sys
 from functools import partial
@@ -96,6 +97,10 @@ def test_record_and_compare(capsys, tmp_path, monkeypatch):
     assert status == 2 and "parameter 'seed' is 0 in one and 1 in the other" in err
     status, out, _ = run(capsys, "compare", a, b, "--vary", "source", "seed")
     assert status == 0 and "peak_bytes" in out and "x 1.000" in out
+    unmeasured = tmp_path / "unmeasured.json"
+    unmeasured.write_text(re.sub(r'"peak_bytes": \d+', '"peak_bytes": null', first["prefill-float32"].read_text()))
+    status, out, _ = run(capsys, "compare", a, str(unmeasured))
+    assert status == 0 and re.search(r"peak_bytes  \d+ -> None bytes\n", out)
 
 
 def test_doctor_says_what_it_chose_and_why(capsys):
@@ -127,6 +132,8 @@ def test_doctor_says_what_it_chose_and_why(capsys):
         (("generate", "x", "--chat"), "has no chat template"),
         (("conform", "/nowhere"), "cannot read /nowhere"),
         (("compare", "/nowhere", "/nowhere"), "there is no record /nowhere"),
+        (("record", "--device", "cpu", "--out", "/dev/null/x"), "cannot make the folder /dev/null/x: Not a directory"),
+        (("calibrate", "--device", "cpu", "--out", "/dev/null/x"), "cannot make the folder /dev/null/x"),
         (("prefill", "--prompt-tokens", "9" * 30), "above the position limit of 4096"),
         (("prefill", "--seed", "9" * 30), "it must be from 0 to 4294967295"),
         (("prefill", "--threads", "9" * 30), "it must be at most 1024"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from lab.checks.calibrate import Calibration, EngineMachine
 from lab.checks.confirm import METRICS, Point
 from lab.measure.environment import environment
-from lab.measure.records import DATA, Record, Row, dumps, slug
+from lab.measure.records import DATA, Record, Row, dumps, make_folder, slug
 from lab.model.device import dtype_name
 from lab.model.weights import LoadedModel
 
@@ -41,8 +41,7 @@ def save_cost_model(record: Record, root: Path = ROOT) -> Path:
     """Write the record where its device, model and dtype say. Returns the path."""
     parameters = record.parameters
     name = slug(f"{record.environment['device']}-{parameters['model']}-{parameters['dtype']}")
-    root.mkdir(parents=True, exist_ok=True)
-    path = root / f"{name}.json"
+    path = make_folder(root) / f"{name}.json"
     path.write_text(dumps(record), encoding="utf-8")
     return path
 

@@ -24,15 +24,17 @@ def run(args: argparse.Namespace) -> int:
     from lab.checks.calibrate import BLOCK_SIZE, EngineMachine
     from lab.checks.confirm import calibrate
     from lab.checks.cost_models import ROOT, cost_model_record, save_cost_model
+    from lab.measure.records import make_folder
     from lab.model.attention import select_backend
 
+    folder = make_folder(args.out or ROOT)
     model = load_model(args)
     decoder = model.decoder
     selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, BLOCK_SIZE)
     machine = EngineMachine(decoder, selected.backend)
     calibration, points = calibrate(machine, num_requests=args.requests, repeats=args.repeats)
     record = cost_model_record(model, machine, calibration, points)
-    path = save_cost_model(record, args.out or ROOT)
+    path = save_cost_model(record, folder)
     cost = ", ".join(
         f"{name.removesuffix('_s')} {seconds * 1e6:.3g}" for name, seconds in vars(calibration.cost).items()
     )

@@ -25,7 +25,8 @@ def run(args: argparse.Namespace) -> int:
         print(settings)
         for name, unit in a.units.items():
             left, right = row[name]
-            ratio = f"  x {right / left:.3f}" if left else ""
+            numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))  # None if it was not measured
+            ratio = f"  x {right / left:.3f}" if numbers and left else ""
             print(f"  {name:>20}  {left} -> {right} {unit}{ratio}")
     if args.json:
         print_json({"rows": rows})

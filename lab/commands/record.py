@@ -26,10 +26,10 @@ def run(args: argparse.Namespace) -> int:
 
     from lab.checks.suite import jobs, make_experiment, passed
     from lab.measure.environment import environment
-    from lab.measure.records import ROOT, find, path_of, save
+    from lab.measure.records import ROOT, find, make_folder, path_of, save
     from lab.model.device import disable_tf32, resolve_device
 
-    device, root = resolve_device(args.device), args.out or ROOT
+    device, root = resolve_device(args.device), make_folder(args.out or ROOT)
     disable_tf32()
     every = [*SUITES, "streams"] if device.type == "cuda" else SUITES
     ok = True

@@ -76,10 +76,19 @@ def slug(device: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\((r|tm)\)", "", device.lower())).strip("-")
 
 
+def make_folder(path: Path) -> Path:
+    """The folder, made if it is not there: asked for before hours of measuring. Raises RecordError if it can't be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordError(f"cannot make the folder {path}: {error.strerror}; give another") from None
+    return path
+
+
 def save(record: Record, root: Path = ROOT) -> Path:
     """Write the record where its device and experiment say, in one move; floats keep 6 digits. Returns the path."""
     path = path_of(record, root)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
