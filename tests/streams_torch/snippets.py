@@ -1,5 +1,7 @@
 """PyTorch code as a reader brings it: broken, and mended. What `check` must say stands in test_check.py."""
 
+from threading import Thread
+
 import torch
 from torch.cuda import Event, Stream
 
@@ -169,6 +171,26 @@ def shape_of_values():
 
 def another_device():
     torch.ones(4, device="cuda:1")
+
+
+def moves_a_module():
+    torch.nn.Linear(4, 4).cuda()
+
+
+OUTSIDE = torch.ones(4)
+
+
+def uses_a_tensor_from_outside():
+    OUTSIDE.to("cuda")
+
+
+def asks_the_accelerator():
+    torch.accelerator.synchronize()
+
+
+def starts_a_thread():
+    work = Thread(target=lambda: None)
+    work.start()
 
 
 def own_mistake():

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from functools import partial
+from threading import Thread
 from unittest.mock import patch
 
 import pytest
@@ -97,6 +98,10 @@ def test_copies_are_those_that_a_profile_calls_so():
         (snippets.captures, "torch.cuda.CUDAGraph can't be followed"),
         (snippets.shape_of_values, "nonzero()` can't be followed"),
         (snippets.another_device, "device cuda:1 can't be followed"),
+        (snippets.moves_a_module, 'can\'t be followed without a GPU; make the module with device="cuda"'),
+        (snippets.uses_a_tensor_from_outside, "make its tensors in what is checked"),
+        (snippets.asks_the_accelerator, "can't be followed without a GPU; use torch.cuda"),
+        (snippets.starts_a_thread, "a thread can't be followed"),
     ],
 )
 def test_what_cannot_be_followed_is_named_with_its_line(snippet, message):
@@ -118,11 +123,11 @@ def test_mistakes_of_the_code_itself_come_as_they_are():
 
 
 def test_everything_is_put_back():
-    before = (torch.cuda.Stream, torch.cuda.is_available, torch.Tensor.copy_, snippets.Stream)
+    before = (torch.cuda.Stream, torch.cuda.is_available, torch.Tensor.copy_, snippets.Stream, Thread.start)
     check(snippets.looks_at_a_value)
     with pytest.raises(RuntimeError):
         check(snippets.own_mistake)
-    assert before == (torch.cuda.Stream, torch.cuda.is_available, torch.Tensor.copy_, snippets.Stream)
+    assert before == (torch.cuda.Stream, torch.cuda.is_available, torch.Tensor.copy_, snippets.Stream, Thread.start)
     assert torch.ones(3)[1:].sum().item() == 2
 
 

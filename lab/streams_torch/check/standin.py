@@ -3,8 +3,9 @@
 What isn't here raises Unsupported with its name, so that nothing is guessed.
 """
 
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
@@ -127,6 +128,18 @@ class StandIn:
         return {name: refusal(f"torch.cuda.{name}") for name in others} | supported
 
 
+def start_elsewhere(here: int) -> Callable[[threading.Thread], None]:
+    """`Thread.start` for threads that do not check: what a thread of the code's own does would not be seen."""
+    start = threading.Thread.start
+
+    def start_or_refuse(thread: threading.Thread) -> None:
+        if threading.get_ident() == here:
+            raise unsupported("a thread", "do its work in the thread that is checked")
+        start(thread)
+
+    return start_or_refuse
+
+
 @contextmanager
 def standing_in(tracer: Tracer, names: dict[str, Any]) -> Iterator[None]:
     """Put the stand-in in place of `torch.cuda`'s names, also where `names` (a module's) has them already."""
@@ -134,7 +147,11 @@ def standing_in(tracer: Tracer, names: dict[str, Any]) -> Iterator[None]:
     originals = {getattr(torch.cuda, name): value for name, value in of_cuda.items()}
     imported = {name: originals[value] for name, value in names.items() if callable(value) and value in originals}
     with ExitStack() as stack:
-        for owner, attributes in ((torch.cuda, of_cuda), (torch.Tensor, methods(tracer))):
+        for owner, attributes in (
+            (torch.cuda, of_cuda),
+            (torch.Tensor, methods(tracer)),
+            (threading.Thread, {"start": start_elsewhere(threading.get_ident())}),
+        ):
             for name, value in attributes.items():
                 stack.enter_context(patch.object(owner, name, value))
         stack.enter_context(patch.dict(names, imported))
