@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from tools import build_book
-from tools.browser import BROWSER, chromium
 from tools.settings import load_config
 
 THEME_NOISE = "Got invalid theme mode"  # the theme's own remark on a first visit
@@ -28,15 +27,6 @@ def site() -> Path:
             build_book.assemble(config, build_book.build(config, "html"))
             built_for.write_text(run)
     return build_book.BUILD / "html"
-
-
-@pytest.fixture(scope="session")
-def browser():
-    if BROWSER is None:
-        reason = "no Chromium on this machine (apt-get install chromium)"
-        pytest.fail(reason) if os.environ.get("REQUIRE_BROWSER") else pytest.skip(reason)
-    with chromium() as browser:
-        yield browser
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -2,7 +2,6 @@
 
 import fcntl
 import functools
-import os
 import shutil
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +12,6 @@ import pytest
 
 from lab.live.page import figure_html
 from lab.live.registry import FIGURES
-from tools.browser import BROWSER, chromium
 from tools.settings import ROOT
 from tools.vendor_pyodide import CannotVendor, vendor
 
@@ -24,18 +22,6 @@ PAGE = """<!doctype html><html lang="{lang}" data-theme="light"><meta charset="u
 <meta name="viewport" content="width=device-width"><title>Figures</title><link rel="icon" href="_static/favicon.svg">
 <link rel="stylesheet" href="_static/live.css"><script defer src="_static/live.js"></script>
 <main><h1>Figures</h1>{figures}</main></html>"""
-
-
-def missing(reason: str) -> None:
-    pytest.fail(reason) if os.environ.get("REQUIRE_BROWSER") else pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    if BROWSER is None:
-        missing("no Chromium on this machine (apt-get install chromium)")
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="session")
