@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 
 from lab.core.config import CacheConfig, SchedulerConfig
 from lab.core.loop import Loop
+from lab.core.plan import StepPlan
 from lab.core.request import Request, SamplingParams
-from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.scheduler import Scheduler
 from lab.core.trace import Trace
 from lab.show.style import COLORS, use_style
 from tools.settings import ROOT

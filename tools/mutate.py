@@ -51,7 +51,8 @@ MODEL = (
     *ENGINE,
 )
 TARGETS = {
-    **{f"lab/core/{name}.py": CORE for name in ("scheduler", "waiting_queue", "block_pool", "request", "config")},
+    **{f"lab/core/{name}.py": CORE for name in ("scheduler", "plan", "waiting_queue", "block_pool")},
+    **{f"lab/core/{name}.py": CORE for name in ("request", "config")},
     **{f"lab/model/{name}.py": MODEL for name in ("batch", "kv_store", "rope", "attention", "sdpa", "varlen")},
     **{f"lab/engine/{name}.py": ENGINE for name in ("executor", "sampling")},
 }

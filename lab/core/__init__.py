@@ -5,8 +5,9 @@ from lab.core.block_pool import BlockPool
 from lab.core.config import CacheConfig, SchedulerConfig
 from lab.core.errors import ConfigError, LabError, NoProgress, RequestRejected
 from lab.core.loop import Clock, Executor, Loop, WallClock
+from lab.core.plan import StepPlan, WaitReason
 from lab.core.request import FinishReason, Request, RequestState, SamplingParams
-from lab.core.scheduler import Scheduler, StepPlan, WaitReason
+from lab.core.scheduler import Scheduler
 from lab.core.trace import RequestTimeline, StepRecord, Trace
 
 __all__ = [

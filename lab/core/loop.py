@@ -9,8 +9,9 @@ from typing import Protocol
 
 from lab.core.arrivals import Arrivals, OpenLoop
 from lab.core.errors import NoProgress, RequestRejected
+from lab.core.plan import StepPlan
 from lab.core.request import FinishReason, Request
-from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.scheduler import Scheduler
 from lab.core.trace import StepRecord, Trace
 
 

@@ -6,40 +6,14 @@ for decodes to come first. Text only: no prefix cache, no speculative decoding, 
 """
 
 import math
-import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 
 from lab.core.block_pool import BlockPool
 from lab.core.config import CacheConfig, SchedulerConfig
 from lab.core.errors import RequestRejected
+from lab.core.plan import NO_CAP, PlanDraft, StepPlan, WaitReason
 from lab.core.request import FinishReason, Request, RequestState
 from lab.core.waiting_queue import QUEUES
-
-NO_CAP = sys.maxsize
-
-
-class WaitReason(Enum):
-    """Why a request was not admitted in the last step."""
-
-    MAX_SEQS = "max_seqs"  # max_num_seqs requests are running
-    BUDGET = "budget"  # no token of the step's budget is left for it
-    BLOCKS = "blocks"  # the KV blocks it needs are not free
-    POLICY = "policy"  # a step that preempted admits nobody
-    BEHIND_HEAD = "behind-head"  # it is not the head of the queue
-
-
-@dataclass(frozen=True)
-class StepPlan:
-    """New tokens to compute in one step, by request, in the order in which they were planned."""
-
-    num_tokens: Mapping[str, int]
-    preempted: tuple[str, ...] = ()
-
-    @property
-    def total_tokens(self) -> int:
-        return sum(self.num_tokens.values())
 
 
 class Scheduler:
@@ -119,7 +93,7 @@ class Scheduler:
 
     def schedule(self) -> StepPlan:
         """Plan one step: allocate its blocks, preempt where they run out, and count its tokens as computed."""
-        step = _Step(left=self.config.max_num_batched_tokens, cap=self._chunk_cap())
+        step = PlanDraft(left=self.config.max_num_batched_tokens, cap=self._chunk_cap())
         self.head_waits_for = self._fill(step)
         return StepPlan(step.plan, tuple(step.preempted))
 
@@ -128,12 +102,12 @@ class Scheduler:
         alone = len(self.running) + len(self.waiting) <= 1
         return NO_CAP if alone else self.config.long_prefill_token_threshold or NO_CAP
 
-    def _fill(self, step: "_Step") -> WaitReason | None:
+    def _fill(self, step: PlanDraft) -> WaitReason | None:
         """Who is computed together: here all the running, then who is admitted. Returns why the head waits."""
         self._schedule_running(step, list(self.running))
         return self._admit_waiting(step)
 
-    def _schedule_running(self, step: "_Step", requests: Iterable[Request]) -> None:
+    def _schedule_running(self, step: PlanDraft, requests: Iterable[Request]) -> None:
         for request in requests:
             if request.state is not RequestState.RUNNING:  # preempted for one before it
                 continue
@@ -141,7 +115,7 @@ class Scheduler:
             if n > 0 and self._make_room(step, request, n):
                 step.add(request, n)
 
-    def _make_room(self, step: "_Step", request: Request, n: int) -> bool:
+    def _make_room(self, step: PlanDraft, request: Request, n: int) -> bool:
         """Blocks for `n` more tokens, whoever must give way for them; False if it is the request itself."""
         while not self.pool.grow(request.request_id, request.num_computed_tokens + n):
             victim = self.waiting.victim(self.running)
@@ -150,7 +124,7 @@ class Scheduler:
                 return False
         return True
 
-    def _preempt(self, step: "_Step", victim: Request) -> None:
+    def _preempt(self, step: PlanDraft, victim: Request) -> None:
         """Take the victim's blocks and put it back in the queue; its output so far is kept."""
         self.running.remove(victim)
         step.take_back(victim)
@@ -165,7 +139,7 @@ class Scheduler:
         self.pool.release(victim.request_id)
         victim.num_computed_tokens = 0
 
-    def _admit_waiting(self, step: "_Step") -> WaitReason | None:
+    def _admit_waiting(self, step: PlanDraft) -> WaitReason | None:
         """Admit from the head of the queue while it fits; a blocked head blocks all. Returns why it stopped."""
         while self.waiting:
             request = self.waiting.head
@@ -184,12 +158,12 @@ class Scheduler:
         request.state = RequestState.RUNNING
         self.running.append(request)
 
-    def _why_wait(self, step: "_Step", request: Request, n: int) -> WaitReason | None:
+    def _why_wait(self, step: PlanDraft, request: Request, n: int) -> WaitReason | None:
         if step.preempted:
             return WaitReason.POLICY
         if len(self.running) >= self.config.max_num_seqs:
             return WaitReason.MAX_SEQS
-        if n == 0 or (not self.config.enable_chunked_prefill and n < step.capped(request)):
+        if n == 0 or (not self.config.enable_chunked_prefill and n < min(request.num_uncomputed_tokens, step.cap)):
             return WaitReason.BUDGET
         num_tokens = request.num_tokens if self.config.reserve_full_prompt else request.num_computed_tokens + n
         watermark = self.cache.watermark_blocks if self.running else 0
@@ -237,34 +211,3 @@ class Scheduler:
         del self.requests[request.request_id]
         request.state = RequestState.FINISHED
         request.finish_reason = reason
-
-
-@dataclass
-class _Step:
-    """A plan in the making."""
-
-    left: int
-    cap: int
-    plan: dict[str, int] = field(default_factory=dict)
-    preempted: list[str] = field(default_factory=list)
-
-    def capped(self, request: Request) -> int:
-        """Tokens that the request wants in this step, before the budget."""
-        return min(request.num_uncomputed_tokens, self.cap)
-
-    def num_new_tokens(self, request: Request) -> int:
-        n = request.num_tokens - request.num_computed_tokens
-        most = self.cap if self.cap < self.left else self.left  # not min(): it takes three times as long
-        return n if n < most else most
-
-    def add(self, request: Request, n: int) -> None:
-        """Plan `n` tokens of the request, whose blocks it has, and count them as computed."""
-        self.plan[request.request_id] = n
-        self.left -= n
-        request.num_computed_tokens += n
-
-    def take_back(self, request: Request) -> None:
-        """Undo `add`, if there was one."""
-        n = self.plan.pop(request.request_id, 0)
-        self.left += n
-        request.num_computed_tokens -= n

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from lab.core.plan import WaitReason
 from lab.core.request import FinishReason, Request
-from lab.core.scheduler import WaitReason
 
 
 class StepRecord(NamedTuple):
@@ -36,7 +36,6 @@ class RequestTimeline:
     token_times: list[float] = field(default_factory=list)
     finished: float | None = None
     finish_reason: FinishReason | None = None
-    num_preemptions: int = 0
     num_computed_tokens: int = 0  # over all steps: above what was useful if anything was recomputed
 
 
@@ -57,8 +56,6 @@ class Trace:
     def record_step(self, step: StepRecord, sampled: Mapping[str, int]) -> None:
         """Append a step and note on the timelines what it did for each request."""
         self.steps.append(step)
-        for request_id in step.preempted:
-            self.requests[request_id].num_preemptions += 1
         for request_id, n in step.num_tokens.items():
             timeline = self.requests[request_id]
             timeline.num_computed_tokens += n

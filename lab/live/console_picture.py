@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lab.core.scheduler import WaitReason
+from lab.core.plan import WaitReason
 from lab.core.trace import StepRecord, Trace
 from lab.live import draw
 from lab.live.words import Both, Lang

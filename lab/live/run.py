@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from lab.core.loop import Loop
+from lab.core.plan import StepPlan
 from lab.core.request import Request
-from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.scheduler import Scheduler
 from lab.core.trace import Trace
 from lab.sim import CostModel, SimulatedExecutor, VirtualClock
 

@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 
+from lab.core.plan import PlanDraft, WaitReason
 from lab.core.request import Request
-from lab.core.scheduler import Scheduler, WaitReason, _Step
+from lab.core.scheduler import Scheduler
 
 
 class AdmitIf(Scheduler):
@@ -12,14 +13,14 @@ class AdmitIf(Scheduler):
     With nobody running it is admitted: submit has made sure that it fits alone.
     """
 
-    def _why_wait(self, step: _Step, request: Request, n: int) -> WaitReason | None:
+    def _why_wait(self, step: PlanDraft, request: Request, n: int) -> WaitReason | None:
         reason = super()._why_wait(step, request, n)
         if reason is None and self.running and not self._fits(step, request):
             return WaitReason.BLOCKS
         return reason
 
     @abstractmethod
-    def _fits(self, step: _Step, request: Request) -> bool:
+    def _fits(self, step: PlanDraft, request: Request) -> bool:
         """Whether the pool will hold the running requests and this one until they end."""
 
 
@@ -29,7 +30,7 @@ class Reserve(AdmitIf):
     Nobody is ever preempted; where answers stop early, blocks stay empty.
     """
 
-    def _fits(self, step: _Step, request: Request) -> bool:
+    def _fits(self, step: PlanDraft, request: Request) -> bool:
         return self._reserved(request) + sum(map(self._reserved, self.running)) <= self.cache.num_blocks
 
     def _reserved(self, request: Request) -> int:
@@ -45,7 +46,7 @@ class Peak(AdmitIf):
     preemption repairs it.
     """
 
-    def _fits(self, step: _Step, request: Request) -> bool:
+    def _fits(self, step: PlanDraft, request: Request) -> bool:
         return self._peak([*self.running, request]) <= self.cache.num_tokens
 
     def _peak(self, requests: list[Request]) -> int:

@@ -1,7 +1,7 @@
 """A step of prompts and a step of decodes by turns: the stall is one chunk, and the prompt takes twice the steps."""
 
 from lab.core.config import CacheConfig, SchedulerConfig
-from lab.core.scheduler import WaitReason, _Step
+from lab.core.plan import PlanDraft, WaitReason
 from lab.policies.prefill_first import PrefillFirst
 
 
@@ -12,7 +12,7 @@ class Alternate(PrefillFirst):
         super().__init__(config, cache)
         self._turns = self._prefill, self._decode
 
-    def _fill(self, step: _Step) -> WaitReason | None:
+    def _fill(self, step: PlanDraft) -> WaitReason | None:
         first, second = self._turns
         reason = first(step)
         if step.plan:

@@ -1,8 +1,8 @@
 """SGLang's admission: running requests are expected to use a share of their max_tokens, learnt from preemptions."""
 
 from lab.core.config import CacheConfig, SchedulerConfig
+from lab.core.plan import PlanDraft, StepPlan
 from lab.core.request import Request
-from lab.core.scheduler import StepPlan, _Step
 from lab.policies.admission import AdmitIf
 
 INIT_RATIO, MIN_RATIO = 0.7, 0.7 * 0.14
@@ -34,12 +34,12 @@ class ForecastRatio(AdmitIf):
         used = sum(len(r.output_token_ids) + RETRACT_STEPS for r in self.running)
         return min(1.0, used / (sum(r.sampling.max_tokens for r in self.running) + 1))
 
-    def _fits(self, step: _Step, request: Request) -> bool:
+    def _fits(self, step: PlanDraft, request: Request) -> bool:
         free = self.pool.num_free * self.cache.block_size
         expected = sum(r.num_uncomputed_tokens + self._share(step, r) * outstanding(r) for r in self.running)
         return request.num_tokens + outstanding(request) + expected < free
 
-    def _share(self, step: _Step, request: Request) -> float:
+    def _share(self, step: PlanDraft, request: Request) -> float:
         admitted_now = request.num_computed_tokens == step.plan.get(request.request_id)
         return 1.0 if admitted_now else self.ratio
 

@@ -4,8 +4,9 @@ While any prompt can be computed, a step computes prompts alone, and whoever dec
 the decodes for as long as in one piece: chunks bound the memory of a step, but only mixing bounds the stall.
 """
 
+from lab.core.plan import PlanDraft, WaitReason
 from lab.core.request import Request
-from lab.core.scheduler import Scheduler, WaitReason, _Step
+from lab.core.scheduler import Scheduler
 
 
 def decodes(request: Request) -> bool:
@@ -16,17 +17,17 @@ def decodes(request: Request) -> bool:
 class PrefillFirst(Scheduler):
     """A step of prompts if there is one to be had, else a step of decodes."""
 
-    def _fill(self, step: _Step) -> WaitReason | None:
+    def _fill(self, step: PlanDraft) -> WaitReason | None:
         reason = self._prefill(step)
         if not step.plan:
             reason = self._decode(step) or reason
         return reason
 
-    def _prefill(self, step: _Step) -> WaitReason | None:
+    def _prefill(self, step: PlanDraft) -> WaitReason | None:
         self._schedule_running(step, [r for r in self.running if not decodes(r)])
         return self._admit_waiting(step)
 
-    def _decode(self, step: _Step) -> WaitReason | None:
+    def _decode(self, step: PlanDraft) -> WaitReason | None:
         """Decodes alone: the queue is not looked at, only its new head after a preemption has its reason."""
         self._schedule_running(step, [r for r in self.running if decodes(r)])
         return WaitReason.POLICY if step.preempted else None

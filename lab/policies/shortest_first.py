@@ -3,8 +3,9 @@
 from bisect import insort
 
 from lab.core.config import CacheConfig, SchedulerConfig
+from lab.core.plan import PlanDraft, WaitReason
 from lab.core.request import Request
-from lab.core.scheduler import Scheduler, WaitReason, _Step
+from lab.core.scheduler import Scheduler
 from lab.core.waiting_queue import FcfsQueue
 
 
@@ -50,7 +51,7 @@ class ShortestFirst(Scheduler):
         super().__init__(config, cache)
         self.waiting: ShortestQueue = ShortestQueue(max_skip)
 
-    def _admit_waiting(self, step: _Step) -> WaitReason | None:
+    def _admit_waiting(self, step: PlanDraft) -> WaitReason | None:
         before = len(self.running)
         reason = super()._admit_waiting(step)
         self.waiting.turn += len(self.running) > before

@@ -1,8 +1,8 @@
 """Static batching: a batch is collected, runs until its last request ends, and nobody joins meanwhile."""
 
 from lab.core.config import CacheConfig, SchedulerConfig
+from lab.core.plan import PlanDraft, WaitReason
 from lab.core.request import Request
-from lab.core.scheduler import WaitReason, _Step
 from lab.policies.admission import Reserve
 from lab.policies.prefill_first import PrefillFirst
 
@@ -14,13 +14,13 @@ class Static(PrefillFirst, Reserve):
         super().__init__(config, cache)
         self._collecting = True
 
-    def _fill(self, step: _Step) -> WaitReason | None:
+    def _fill(self, step: PlanDraft) -> WaitReason | None:
         self._collecting = self._collecting or not self.running
         return super()._fill(step)
 
-    def _why_wait(self, step: _Step, request: Request, n: int) -> WaitReason | None:
+    def _why_wait(self, step: PlanDraft, request: Request, n: int) -> WaitReason | None:
         return super()._why_wait(step, request, n) if self._collecting else WaitReason.POLICY
 
-    def _decode(self, step: _Step) -> WaitReason | None:
+    def _decode(self, step: PlanDraft) -> WaitReason | None:
         self._collecting = False  # no prompt could be added: the batch is as full as it gets
         return super()._decode(step)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from lab.core.block_pool import BlockPool
 from lab.core.config import CacheConfig, SchedulerConfig
 from lab.core.errors import ConfigError
+from lab.core.plan import StepPlan
 from lab.core.request import Request
-from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.scheduler import Scheduler
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lab.core.errors import ConfigError
-from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.plan import StepPlan
+from lab.core.scheduler import Scheduler
 
 MAX_SECONDS = 1e6  # for anything in a step: 11 days
 

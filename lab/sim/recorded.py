@@ -9,8 +9,9 @@ from statistics import fmean
 
 from lab.core.errors import LabError
 from lab.core.metrics import request_metrics
+from lab.core.plan import StepPlan
 from lab.core.request import Request, SamplingParams
-from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.scheduler import Scheduler
 from lab.core.trace import Trace
 from lab.sim.cost_model import CostModel, Roofline, context_tokens
 from lab.sim.fit import Measured, fit

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab.core.errors import ConfigError
-from lab.core.scheduler import Scheduler, StepPlan
+from lab.core.plan import StepPlan
+from lab.core.scheduler import Scheduler
 from lab.sim.cost_model import MAX_SECONDS, context_tokens, require_time
 from lab.sim.fit import solve
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lab.core.metrics import RequestMetrics
-from lab.core.scheduler import WaitReason
+from lab.core.plan import WaitReason
 from lab.sim.samples import Distribution
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from lab.core.metrics import request_metrics
+from lab.core.plan import WaitReason
 from lab.core.request import FinishReason, Request
-from lab.core.scheduler import WaitReason
 from lab.core.trace import RequestTimeline, StepRecord, Trace
 from lab.sim.samples import AllSamples, Histogram, Samples
 from lab.sim.summary import SLO, Summary

@@ -66,7 +66,7 @@ def test_preemption_and_recomputed_tokens_are_counted():
     loop = make_loop(num_blocks=4)
     trace = loop.run([Request("old", range(8), SamplingParams(9)), Request("new", range(4), SamplingParams(9))])
     new = trace.requests["new"]
-    assert new.num_preemptions >= 1 and new.num_computed_tokens > 4 + 9 - 1
+    assert any("new" in step.preempted for step in trace.steps) and new.num_computed_tokens > 4 + 9 - 1
     assert len(new.token_times) == 9 and useful_ratio(trace) < 1
 
 

@@ -47,7 +47,7 @@ def test_greedy_tokens_survive_preemption(model, alone):
     per_token = 2 * 4 * 2 * 32 * 4
     engine = Engine(model, kv_cache_memory_bytes=16 * 4 * per_token, block_size=4, max_num_seqs=4)
     assert [c.token_ids for c in engine.generate(PROMPTS, GREEDY)] == alone
-    assert sum(r.num_preemptions for r in engine.loop.trace.requests.values()) > 0
+    assert any(step.preempted for step in engine.loop.trace.steps)
 
 
 def test_a_seed_gives_the_same_tokens_alone_and_in_company(model):

@@ -1,12 +1,8 @@
 """A page with every figure, as the book has them, on a server that allows no more than it must."""
 
 import fcntl
-import functools
 import shutil
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -42,54 +38,6 @@ def live_site(tmp_path_factory) -> Path:
     return site
 
 
-class Strict(SimpleHTTPRequestHandler):
-    def end_headers(self):
-        self.send_header("Content-Security-Policy", POLICY)
-        super().end_headers()
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture(scope="session")
-def live_address(live_site):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Strict, directory=str(live_site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-
-
-@pytest.fixture
-def visit(browser, live_address):
-    """Open pages as a new reader. `visit.asked` is what they asked for, `visit.trouble` what went wrong: at the end it
-    must be empty.
-    """
-    contexts = []
-
-    def visit(path: str, lose: str = "", **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-
-        def guard(route):
-            url = urlsplit(route.request.url)
-            visit.asked.append(url.path)
-            if url.hostname != "127.0.0.1":
-                visit.trouble.append(f"asked {route.request.url}")
-                route.abort()
-            elif lose and lose in url.path:
-                route.fulfill(status=404, body="not here")
-            else:
-                route.continue_()
-
-        context.route("**/*", guard)
-        page = context.new_page()
-        page.on("pageerror", lambda error: visit.trouble.append(str(error)))
-        page.on("console", lambda line: visit.trouble.append(line.text) if line.type in ("error", "warning") else None)
-        page.goto(f"{live_address}/{path}")
-        return page
-
-    visit.asked, visit.trouble = [], []
-    yield visit
-    for context in contexts:
-        context.close()
-    assert visit.trouble == []
+def address(serve, live_site):
+    return serve(live_site, [("Content-Security-Policy", POLICY)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lab.core import CacheConfig, Request, SamplingParams, Scheduler, SchedulerConfig
 from lab.core.metrics import longest_gap
-from lab.core.scheduler import WaitReason
+from lab.core.plan import WaitReason
 from lab.live import console, gantt, streams
 from lab.live.draw import ticks
 from lab.live.figure import plain

@@ -17,6 +17,7 @@ from lab.measure.ledger import (
     step_peak,
     weight_bytes,
 )
+from lab.measure.presets import PRESETS
 from lab.model.attention import AttentionBackend, select_backend
 from lab.model.config import ModelConfig
 from lab.model.decoder import Decoder
@@ -42,27 +43,7 @@ CONFIGS = {
     "norm of k": replace(TWO_LAYERS, qk_norm=True, num_key_value_heads=4, head_dim=64, intermediate_size=16),
     "logits do not": replace(TWO_LAYERS, vocab_size=16, hidden_size=8, head_dim=4, intermediate_size=8),
 }
-SMOLLM2 = ModelConfig(
-    vocab_size=49152,
-    hidden_size=576,
-    intermediate_size=1536,
-    num_hidden_layers=30,
-    num_attention_heads=9,
-    num_key_value_heads=3,
-    head_dim=64,
-    max_position_embeddings=8192,
-    tie_word_embeddings=True,
-)
-LLAMA_8B = ModelConfig(
-    vocab_size=128256,
-    hidden_size=4096,
-    intermediate_size=14336,
-    num_hidden_layers=32,
-    num_attention_heads=32,
-    num_key_value_heads=8,
-    head_dim=128,
-    max_position_embeddings=131072,
-)
+SMOLLM2, LLAMA_8B = PRESETS["smollm2-135m"], PRESETS["llama-3.1-8b"]
 
 
 def backend(name: str, config: ModelConfig, dtype: torch.dtype) -> AttentionBackend:

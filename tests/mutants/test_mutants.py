@@ -30,11 +30,11 @@ def test_every_planted_mutant_is_killed_by_the_tests_of_its_part():
 
 
 def test_a_survivor_is_an_error(tmp_path):
-    mutant = ("lab/core/scheduler.py _Step.add", "- self.left -= n", "+ self.left += n", "a word")
+    mutant = ("lab/core/plan.py PlanDraft.add", "- self.left -= n", "+ self.left += n", "a word")
     (tmp_path / "one.txt").write_text("\n".join(mutant))
-    run = mutate(["lab/core/scheduler.py"], ["tests/core/test_request.py"], only=tmp_path / "one.txt")
+    run = mutate(["lab/core/plan.py"], ["tests/core/test_request.py"], only=tmp_path / "one.txt")
     output = run.communicate()[0]
-    assert run.returncode == 1 and "SURVIVED: lab/core/scheduler.py:" in output, output
+    assert run.returncode == 1 and "SURVIVED: lab/core/plan.py:" in output, output
 
 
 def test_the_operators():

@@ -61,7 +61,7 @@ def test_the_host_has_a_name_in_either_language():
 def test_a_cell_of_a_notebook_is_known_by_its_line_alone():
     code = "def program(rt):\n    x = rt.full(4, 0, 'x')\n    rt.fill(x, 1, on='side')\n"
     scope: dict = {}
-    exec(compile(code, "/tmp/ipykernel_7/123.py", "exec"), scope)
+    exec(compile(code, "ipykernel_7/123.py", "exec"), scope)
     (hazard,) = examine(scope["program"]).hazards
     assert "(side, line 3)" in explain(hazard) and "(side, 第 3 行)" in explain(hazard, "zh")
     assert "123.py" not in explain(hazard)

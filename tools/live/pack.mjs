@@ -9,5 +9,5 @@ const python = await loadPyodide({ indexURL: pyodide });
 python.unpackArchive(new Uint8Array(readFileSync(lab)), "zip");
 python.runPython(readFileSync(new URL("pack.py", import.meta.url), "utf8"));
 for (const name of ["stdlib.zip", "lab.zip"]) {
-  writeFileSync(join(out, name), python.FS.readFile(`/tmp/${name}`));
+  writeFileSync(join(out, name), python.FS.readFile(name));
 }

@@ -36,15 +36,15 @@ def use_everything() -> None:
 
 def pack_stdlib(target: str) -> None:
     """A zip of .pyc without docstrings, which Python imports from as from the zip of .py that it takes the place of."""
-    source = Path("/tmp/stdlib")
+    source, compiled = Path("stdlib"), Path("compiled.pyc")
     with zipfile.ZipFile(STDLIB) as archive:
         archive.extractall(source)
     origins = {module.__spec__.origin or "" for module in sys.modules.values() if module.__spec__}
     used = sorted(Path(origin).relative_to(STDLIB) for origin in origins if origin.startswith(STDLIB))
     with zipfile.ZipFile(target, "w") as archive:
         for name in used:
-            py_compile.compile(str(source / name), "/tmp/pyc", f"{STDLIB}/{name}", True, 2, UNCHECKED)
-            store(archive, name.with_suffix(".pyc"), Path("/tmp/pyc"))
+            py_compile.compile(str(source / name), str(compiled), f"{STDLIB}/{name}", True, 2, UNCHECKED)
+            store(archive, name.with_suffix(".pyc"), compiled)
 
 
 def pack_lab(target: str) -> None:
@@ -65,5 +65,5 @@ def store(archive: zipfile.ZipFile, name: Path, path: Path) -> None:
 
 
 use_everything()
-pack_stdlib("/tmp/stdlib.zip")
-pack_lab("/tmp/lab.zip")
+pack_stdlib("stdlib.zip")
+pack_lab("lab.zip")
