@@ -24,11 +24,16 @@ def smollm2() -> LoadedModel:
 
 
 @pytest.fixture(scope="session")
-def browser():
+def missing():
+    """What to call with what a page test lacks: without it the test is skipped, or fails where none may be."""
+    return pytest.fail if os.environ.get("REQUIRE_BROWSER") else pytest.skip
+
+
+@pytest.fixture(scope="session")
+def browser(missing):
     """Chromium, one for all tests of a worker: Playwright's synchronous API can't be started twice in a process."""
     if BROWSER is None:
-        reason = "no Chromium on this machine (apt-get install chromium)"
-        pytest.fail(reason) if os.environ.get("REQUIRE_BROWSER") else pytest.skip(reason)
+        missing("no Chromium on this machine (apt-get install chromium)")
     with chromium() as browser:
         yield browser
 

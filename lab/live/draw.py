@@ -12,9 +12,6 @@ __all__ = ["line", "rect", "text_width"]
 # Okabe and Ito's palette, as in the book's other figures.
 BLUE = "var(--live-blue, #0072B2)"
 ORANGE = "var(--live-orange, #D55E00)"
-GREEN = "var(--live-green, #009E73)"
-YELLOW = "var(--live-yellow, #E69F00)"
-SKY = "var(--live-sky, #56B4E9)"
 ON_COLOR = "var(--live-on-color, #fff)"  # letters on blue
 GRID = "var(--live-grid, #d8d8d8)"
 INK = "currentColor"
