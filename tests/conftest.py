@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import torch
 
+from lab.cli import main
 from lab.model.weights import LoadedModel, load_model
 from tools.browser import BROWSER, chromium
 
@@ -21,6 +22,20 @@ torch.set_num_threads(1)  # several threads round otherwise in some products, an
 def smollm2() -> LoadedModel:
     """The real model, SmolLM2-135M-Instruct, float32 on the CPU; loading it takes seconds."""
     return load_model("smollm2", dtype="float32", device="cpu")
+
+
+@pytest.fixture
+def lab(capsys):
+    """`python -m lab` in this process: its arguments in; status, standard output and standard error out."""
+
+    def lab(*argv: str) -> tuple[int, str, str]:
+        try:
+            status = main(argv)
+        except SystemExit as exit:  # argparse
+            status = exit.code
+        return status, *capsys.readouterr()
+
+    return lab
 
 
 @pytest.fixture(scope="session")

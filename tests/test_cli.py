@@ -9,32 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from lab.cli import main
 from lab.measure.records import load
 
 GOLDEN = Path(__file__).parent / "golden" / "vllm-0.33.0-schedules.jsonl"
-
-
-def run(capsys, *argv: str) -> tuple[int, str, str]:
-    try:
-        status = main(argv)
-    except SystemExit as exit:  # argparse
-        status = exit.code
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def last_line(out: str) -> dict:
     return json.loads(out.splitlines()[-1])
 
 
-def test_conform(capsys, tmp_path):
-    status, out, _ = run(capsys, "conform", str(GOLDEN), "--json")
+def test_conform(lab, tmp_path):
+    status, out, _ = lab("conform", str(GOLDEN), "--json")
     assert status == 0 and "112 workloads, 17401 steps, 1171 preemptions, 0 mismatches" in out
     assert last_line(out)[str(GOLDEN)]["mismatches"] == []
     changed = tmp_path / "changed.jsonl"
     changed.write_text(GOLDEN.read_text().splitlines()[0].replace('"free_blocks":54', '"free_blocks":53'))
-    status, out, _ = run(capsys, "conform", str(changed))
+    status, out, _ = lab("conform", str(changed))
     assert status == 1 and "workload 0 step 0 free_blocks: expected 53, got 54" in out
 
 
@@ -44,9 +34,9 @@ def test_conform_starts_without_torch():
     assert done.stdout.splitlines()[-1] == "False"
 
 
-def test_prefill(capsys):
+def test_prefill(lab):
     options = ("--prompt-tokens", "40", "--chunk-sizes", "1,7,100", "--device", "cpu", "--json")
-    status, out, _ = run(capsys, "prefill", *options)
+    status, out, _ = lab("prefill", *options)
     document = last_line(out)
     assert status == 0 and document["ok"] and document["model"] == "tiny"
     assert [row["chunks"] for row in document["rows"]] == [40, 6, 1, 1]
@@ -54,57 +44,57 @@ def test_prefill(capsys):
     assert len(document["rows"][0]["kv_delta"]) == 4 and document["environment"]["torch"]
 
 
-def test_prefill_says_no_with_status_1(capsys, monkeypatch):
+def test_prefill_says_no_with_status_1(lab, monkeypatch):
     from lab.checks import equivalence, faults
 
     check = equivalence.check_prefill
     broken = partial(check, executor_type=faults.RopeRestarted)
     monkeypatch.setattr(equivalence, "check_prefill", broken)
-    status, out, _ = run(capsys, "prefill", "--prompt-tokens", "40", "--chunk-sizes", "7", "--device", "cpu", "--json")
+    status, out, _ = lab("prefill", "--prompt-tokens", "40", "--chunk-sizes", "7", "--device", "cpu", "--json")
     assert status == 1 and "NO" in out and not last_line(out)["ok"]
 
 
-def test_generate_is_the_same_in_small_chunks(capsys):
+def test_generate_is_the_same_in_small_chunks(lab):
     options = ("--max-tokens", "6", "--device", "cpu", "--json")
-    _, whole, _ = run(capsys, "generate", "a prompt of some tokens", *options)
-    status, chunked, _ = run(capsys, "generate", "a prompt of some tokens", "--max-num-batched-tokens", "3", *options)
+    _, whole, _ = lab("generate", "a prompt of some tokens", *options)
+    status, chunked, _ = lab("generate", "a prompt of some tokens", "--max-num-batched-tokens", "3", *options)
     assert status == 0 and last_line(whole)["token_ids"] == last_line(chunked)["token_ids"]
 
 
-def test_the_real_model_answers(capsys, monkeypatch, smollm2):
+def test_the_real_model_answers(lab, monkeypatch, smollm2):
     from lab.model import weights
 
     monkeypatch.setattr(weights, "load_model", lambda *_, **__: smollm2)
     for options in ((), ("--max-num-batched-tokens", "8"), ("--chat", "--max-num-batched-tokens", "8")):
         text = "What is the capital of France?" if "--chat" in options else "The capital of France is"
-        status, out, _ = run(capsys, "generate", text, "--max-tokens", "8", *options)
+        status, out, _ = lab("generate", text, "--max-tokens", "8", *options)
         assert status == 0 and "Paris" in out
 
 
-def test_record_and_compare(capsys, tmp_path, monkeypatch):
+def test_record_and_compare(lab, tmp_path, monkeypatch):
     from lab.checks import suite
 
     monkeypatch.setattr(suite, "PROMPT_TOKENS", 30)
     monkeypatch.setattr(suite, "CHUNK_SIZES", (7,))
     for seed in ("0", "1"):
         out = str(tmp_path / seed)
-        assert run(capsys, "record", "--model", "tiny", "--device", "cpu", "--seed", seed, "--out", out)[0] == 0
+        assert lab("record", "--model", "tiny", "--device", "cpu", "--seed", seed, "--out", out)[0] == 0
     first, second = ({path.stem: path for path in (tmp_path / s).rglob("*.json")} for s in "01")
     assert set(first) == set(second) == {"prefill-float32", "prefill-bfloat16", "prefill-float16"}
     assert [row["chunk_size"] for row in load(first["prefill-float32"]).rows] == [7, 30]
     a, b = str(first["prefill-float32"]), str(second["prefill-float32"])
-    status, _, err = run(capsys, "compare", a, b)
+    status, _, err = lab("compare", a, b)
     assert status == 2 and "parameter 'seed' is 0 in one and 1 in the other" in err
-    status, out, _ = run(capsys, "compare", a, b, "--vary", "source", "seed")
+    status, out, _ = lab("compare", a, b, "--vary", "source", "seed")
     assert status == 0 and "peak_bytes" in out and "x 1.000" in out
     unmeasured = tmp_path / "unmeasured.json"
     unmeasured.write_text(re.sub(r'"peak_bytes": \d+', '"peak_bytes": null', first["prefill-float32"].read_text()))
-    status, out, _ = run(capsys, "compare", a, str(unmeasured))
+    status, out, _ = lab("compare", a, str(unmeasured))
     assert status == 0 and re.search(r"peak_bytes  \d+ -> None bytes\n", out)
 
 
-def test_doctor_says_what_it_chose_and_why(capsys):
-    status, out, _ = run(capsys, "doctor", "--device", "cpu", "--json")
+def test_doctor_says_what_it_chose_and_why(lab):
+    status, out, _ = lab("doctor", "--device", "cpu", "--json")
     assert status == 0 and last_line(out)["attention"] == "sdpa" and last_line(out)["attention_reason"]
 
 
@@ -144,7 +134,7 @@ def test_doctor_says_what_it_chose_and_why(capsys):
         ((), "COMMAND"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(capsys, argv, message):
-    status, out, err = run(capsys, *argv)
+def test_bad_input_is_one_line_and_status_2(lab, argv, message):
+    status, out, err = lab(*argv)
     assert status == 2 and message in err and "Traceback" not in err
     assert err.splitlines()[-1].count("error: ") == 1

@@ -4,21 +4,10 @@ import json
 
 import pytest
 
-from lab.cli import main
 
-
-def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    try:
-        status = main(["ledger", *argv])
-    except SystemExit as exit:  # argparse
-        status = exit.code  # type: ignore[assignment]
-    out, err = capsys.readouterr()
-    return status, out, err
-
-
-def test_what_if(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_if(lab) -> None:
     command = ("--what-if", "llama-3-8b", "--length", "131072", "--chunk-sizes", "2048", "--json")
-    status, out, _ = run(capsys, *command)
+    status, out, _ = lab("ledger", *command)
     assert status == 0 and "note: the model has 8192 positions" in out and "16.0 GiB" in out
     document = json.loads(out.splitlines()[-1])
     chunk, whole = document["rows"]
@@ -28,27 +17,27 @@ def test_what_if(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_within_the_positions_there_is_no_note(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "--what-if", "tiny", "--length", "100", "--chunk-sizes", "10", "--device", "cpu")
+def test_within_the_positions_there_is_no_note(lab) -> None:
+    status, out, _ = lab("ledger", "--what-if", "tiny", "--length", "100", "--chunk-sizes", "10", "--device", "cpu")
     assert status == 0 and "note" not in out and "operations of cpu" in out
 
 
-def test_kv_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kv_blocks(lab) -> None:
     command = ("--what-if", "llama-3-8b", "--gpu-memory", "24GiB", "--max-num-batched-tokens", "512,8192", "--json")
-    status, out, _ = run(capsys, *command)
+    status, out, _ = lab("ledger", *command)
     small, large = json.loads(out.splitlines()[-1])["pools"]
     assert status == 0 and small["num_blocks"] == 3382 and large["num_blocks"] == 3110
     assert "3382" in out and "note" not in out
 
 
-def test_kv_blocks_of_a_model_that_is_here(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "--model", "tiny", "--device", "cpu", "--max-num-batched-tokens", "64")
+def test_kv_blocks_of_a_model_that_is_here(lab) -> None:
+    status, out, _ = lab("ledger", "--model", "tiny", "--device", "cpu", "--max-num-batched-tokens", "64")
     assert status == 0 and "float32" in out and "requests of up to 4096 tokens" in out
 
 
-def test_a_request_that_cannot_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_request_that_cannot_fit(lab) -> None:
     command = ("--what-if", "llama-3-8b", "--gpu-memory", "24GiB", "--max-model-len", "131072")
-    status, out, err = run(capsys, *command)
+    status, out, err = lab("ledger", *command)
     assert status == 2 and "3328" in out and "lower max_model_len to 53248" in err and err.count("\n") == 1
 
 
@@ -82,6 +71,6 @@ def test_a_request_that_cannot_fit(capsys: pytest.CaptureFixture[str]) -> None:
         (("--what-if", "tiny", "--gpu-memory", "1GiB", "--max-model-len", "-1"), "max_model_len is -1"),
     ],
 )
-def test_bad_input(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], message: str) -> None:
-    status, _, err = run(capsys, *argv)
+def test_bad_input(lab, argv: tuple[str, ...], message: str) -> None:
+    status, _, err = lab("ledger", *argv)
     assert status == 2 and message in err and err.splitlines()[-1].count("error: ") == 1

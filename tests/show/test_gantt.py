@@ -1,7 +1,5 @@
 """The plan of every step in the picture: who got tokens, who was there and got none, and the longest gap."""
 
-import matplotlib
-import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_rgba
 
@@ -10,15 +8,6 @@ from lab.core.metrics import longest_gap
 from lab.policies import PrefillFirst
 from lab.show.gantt import DECODE, PROMPT, draw_gantt, mark_longest_gap
 from lab.sim import LinearCost, simulate
-
-matplotlib.use("agg")
-
-
-@pytest.fixture
-def axes():
-    figure, axes = plt.subplots()
-    yield axes
-    plt.close(figure)
 
 
 def trace(policy):

@@ -1,6 +1,5 @@
 """The figures of chapter 2 draw what the simulator says: values, the wall, preemptions, verdicts in both languages."""
 
-import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_rgba
@@ -19,15 +18,6 @@ from lab.show.load import (
 from lab.sim import LinearCost, simulate
 from lab.sim.stability import Judgement, Miss, Verdict
 from lab.sim.tally import summarize
-
-matplotlib.use("agg")
-
-
-@pytest.fixture
-def axes():
-    figure, axes = plt.subplots()
-    yield axes
-    plt.close(figure)
 
 
 def crowded(max_num_seqs):

@@ -7,14 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lab.cli import main
 from lab.streams import programs
-
-
-def run(capsys, *argv: str) -> tuple[int, str, str]:
-    status = main(["streams", *argv])
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 @pytest.fixture(autouse=True)
@@ -22,16 +15,16 @@ def english(monkeypatch):
     monkeypatch.setenv("BOOK_LANG", "en")
 
 
-def test_the_list(capsys, monkeypatch):
-    status, out, _ = run(capsys, "--json")
+def test_the_list(lab, monkeypatch):
+    status, out, _ = lab("streams", "--json")
     assert status == 0 and "read on one stream before it was written on the other" in out
     assert json.loads(out.splitlines()[-1])["war"] == ["broken", "wait", "second-buffer", "copy-out"]
     monkeypatch.setenv("BOOK_LANG", "zh")
-    assert "另一条流还没写完就读了" in run(capsys)[1]
+    assert "另一条流还没写完就读了" in lab("streams")[1]
 
 
-def test_a_program(capsys):
-    status, out, _ = run(capsys, "war", "--json")
+def test_a_program(lab):
+    status, out, _ = lab("streams", "war", "--json")
     document = json.loads(out.splitlines()[-1])
     assert status == 0 and "NO" in out and "broken: write after read: `x = 7` (main, handoff.py:" in out
     rows = {row["variant"]: row for row in document["variants"]}
@@ -47,19 +40,19 @@ def test_a_program(capsys):
     assert rows["wait"]["critical_path"] == ["y = x + 1", "x = 7"]
 
 
-def test_one_variant_and_its_picture(capsys, tmp_path):
+def test_one_variant_and_its_picture(lab, tmp_path):
     path = tmp_path / "lanes.svg"
-    status, out, _ = run(capsys, "graph", "--variant", "unjoined", "--picture", str(path))
+    status, out, _ = lab("streams", "graph", "--variant", "unjoined", "--picture", str(path))
     assert status == 0 and "unjoined: capture refused: unjoined" in out and f"drew {path}" in out
     assert "joined " not in out.replace("unjoined", "")
     assert path.read_text(encoding="utf-8").startswith("<svg ")
 
 
-def test_a_verdict_that_is_not_the_expected_one_is_status_1(capsys, monkeypatch):
+def test_a_verdict_that_is_not_the_expected_one_is_status_1(lab, monkeypatch):
     raw = programs.find("raw")
     wrong = replace(raw, variants=(replace(raw.variant("broken"), hazards=frozenset()),))
     monkeypatch.setitem(programs.PROGRAMS, "raw", wrong)
-    status, out, _ = run(capsys, "raw")
+    status, out, _ = lab("streams", "raw")
     assert status == 1 and "broken: NOT what the catalogue expects: no hazard" in out
 
 
@@ -72,8 +65,8 @@ def test_a_verdict_that_is_not_the_expected_one_is_status_1(capsys, monkeypatch)
         (["raw", "--picture", "/nowhere/at/all.svg"], "can't write /nowhere/at/all.svg: No such file or directory"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(capsys, argv, message):
-    status, _, err = run(capsys, *argv)
+def test_what_cannot_be_done_is_one_line(lab, argv, message):
+    status, _, err = lab("streams", *argv)
     assert status == 2 and message in err and err.count("\n") == 1
 
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from lab.cli import main
 from lab.commands.serving import find_gpu
 
 TOY = ("--step-ms", "5", "--kv-blocks", "400", "--jobs", "1")
@@ -20,17 +19,8 @@ def trace(tmp_path):
     return str(path)
 
 
-def run(capsys, *argv):
-    try:
-        status = main(argv)
-    except SystemExit as exit:  # argparse
-        status = exit.code
-    out, err = capsys.readouterr()
-    return status, out, err
-
-
-def test_tune_prints_setting_margin_and_flags(capsys, trace):
-    status, out, _ = run(capsys, "tune", "--trace", trace, "--slo", "ttft=1s,itl=50ms", *TOY, *SMALL, "--json")
+def test_tune_prints_setting_margin_and_flags(lab, trace):
+    status, out, _ = lab("tune", "--trace", trace, "--slo", "ttft=1s,itl=50ms", *TOY, *SMALL, "--json")
     document = json.loads(out.splitlines()[-1])
     assert status == 0 and document["max_num_seqs"] == 16 and document["margin"] > 0
     assert document["stable_rate"] == pytest.approx((1 + document["margin"]) * document["rate"])
@@ -41,17 +31,17 @@ def test_tune_prints_setting_margin_and_flags(capsys, trace):
     assert "--max-total-tokens 6400" in out
 
 
-def test_an_slo_that_no_setting_meets_is_an_answer(capsys, trace):
-    status, out, err = run(capsys, "tune", "--trace", trace, "--slo", "ttft=1ms", *TOY, *SMALL, "--json")
+def test_an_slo_that_no_setting_meets_is_an_answer(lab, trace):
+    status, out, err = lab("tune", "--trace", trace, "--slo", "ttft=1ms", *TOY, *SMALL, "--json")
     assert status == 1 and "error" not in err
     assert "no setting is stable under this load; the nearest" in out and "ttft p99" in out and "> 0.001 s" in out
     assert json.loads(out.splitlines()[-1])["max_num_seqs"] is None
 
 
-def test_a_larger_budget_shrinks_the_pool_of_a_gpu(capsys, trace):
+def test_a_larger_budget_shrinks_the_pool_of_a_gpu(lab, trace):
     gpu = ("--model", "llama-3.1-8b", "--gpu", "rtx4090", "--jobs", "1")
     knobs = ("--max-num-seqs", "16", "--max-num-batched-tokens", "512,8192")
-    status, out, _ = run(capsys, "tune", "--trace", trace, *gpu, *knobs, "--json")
+    status, out, _ = lab("tune", "--trace", trace, *gpu, *knobs, "--json")
     document = json.loads(out.splitlines()[-1])
     blocks = {row["max_num_batched_tokens"]: row["kv_blocks"] for row in document["rows"]}
     assert status == 0 and 0 < blocks[8192] < blocks[512]
@@ -60,8 +50,8 @@ def test_a_larger_budget_shrinks_the_pool_of_a_gpu(capsys, trace):
     assert 0.8 < static <= 0.9  # weights and KV; what a step needs is not static
 
 
-def test_sweep_is_a_row_for_each_setting_and_speed(capsys, trace):
-    status, out, _ = run(capsys, "sweep", "--trace", trace, *TOY, *SMALL, "--speeds", "1,20", "--json")
+def test_sweep_is_a_row_for_each_setting_and_speed(lab, trace):
+    status, out, _ = lab("sweep", "--trace", trace, *TOY, *SMALL, "--speeds", "1,20", "--json")
     rows = json.loads(out.splitlines()[-1])["rows"]
     assert status == 0 and [row["speed"] for row in rows] == [1.0] * 4 + [20.0] * 4
     assert {row["verdict"] for row in rows} >= {"stable", "under-used"}
@@ -87,8 +77,8 @@ def test_sweep_is_a_row_for_each_setting_and_speed(capsys, trace):
         (("--token-ms", "-1"), "token-ms is -1"),
     ],
 )
-def test_bad_input_is_one_line(capsys, trace, argv, message):
-    status, _, err = run(capsys, "tune", "--trace", trace, *TOY, *SMALL, *argv)
+def test_bad_input_is_one_line(lab, trace, argv, message):
+    status, _, err = lab("tune", "--trace", trace, *TOY, *SMALL, *argv)
     assert status == 2 and message in err and "Traceback" not in err
     assert err.splitlines()[-1].count("error: ") == 1
 
@@ -104,10 +94,10 @@ def test_bad_input_is_one_line(capsys, trace, argv, message):
         ("two.jsonl", '{"config": {"num_blocks": 1}, "arrivals": [[0, "a", 1, 1]]}\n' * 2, "holds 2 loads"),
     ],
 )
-def test_a_trace_that_is_none_is_one_line(capsys, tmp_path, name, text, message):
+def test_a_trace_that_is_none_is_one_line(lab, tmp_path, name, text, message):
     if text is not None:
         (tmp_path / name).write_text(text)
-    status, _, err = run(capsys, "tune", "--trace", str(tmp_path / name), *TOY)
+    status, _, err = lab("tune", "--trace", str(tmp_path / name), *TOY)
     assert status == 2 and message in err and err.count("\n") == 1
 
 
@@ -122,8 +112,8 @@ def test_a_trace_that_is_none_is_one_line(capsys, tmp_path, name, text, message)
         ((), "one of the arguments"),
     ],
 )
-def test_a_machine_that_is_none_is_one_line(capsys, trace, argv, message):
-    status, _, err = run(capsys, "tune", "--trace", trace, *argv)
+def test_a_machine_that_is_none_is_one_line(lab, trace, argv, message):
+    status, _, err = lab("tune", "--trace", trace, *argv)
     assert status == 2 and message in err and "Traceback" not in err
 
 
