@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.core import CacheConfig, LabError, Request, SamplingParams, Scheduler, SchedulerConfig
+from lab.sim.lines import read_lines
+from lab.sim.scenario import CACHE_FIELDS, MAX_LINE_BYTES
 
-CACHE_FIELDS = ("num_blocks", "block_size", "watermark_blocks")
 ANY_TOKEN = 0  # the schedule depends on how many tokens there are, never on which
 
 
@@ -61,13 +62,7 @@ def conform(path: str | Path) -> Conformance:
 
 def read_workloads(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Name and content of each line; the name is its seed, or its line number."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadGoldenFile(f"cannot read {path}: {error}; give a .jsonl file of golden runs") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in read_lines(path, MAX_LINE_BYTES, BadGoldenFile):
         try:
             workload = json.loads(line)
         except (RecursionError, ValueError) as error:
