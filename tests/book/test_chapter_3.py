@@ -32,4 +32,4 @@ def test_the_figures_of_the_text_are_in_the_outputs(cells):
         "0.98": r"^sm_full +full +0\.98 +0\.\d+",
         "1.48": r"^launch_bound +graph +\S+ +1\.48",
     }.items():
-        assert named in text and re.search(line, out, re.M), named
+        assert re.search(rf"(?<![\d.,]){re.escape(named)}(?![\d,])", text) and re.search(line, out, re.M), named

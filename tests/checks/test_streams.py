@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -71,9 +72,19 @@ def test_a_copy_that_nobody_asked_for_is_a_failure(device, monkeypatch):
     assert not verdict_row("raw", find("raw").variant("event"))["match"]
 
 
-def test_the_verdict_on_the_sanitizer(device):
-    raw, mended, blind = sanitizer(GPU)
-    assert raw["match"] and not mended["match"] and not blind["match"]  # the stand-in reports all three
+@pytest.mark.parametrize(
+    ("returncode", "stderr", "matches"),
+    [
+        (1, "CSAN detected a possible data race", [True, False, False]),
+        (0, "", [False, True, True]),
+        (1, "CUDA error", [False, False, False]),  # neither a report nor the lack of one
+    ],
+)
+def test_the_verdict_on_the_sanitizer(device, monkeypatch, returncode, stderr, matches):
+    """On a race, its mended twin and memory used again, if it says the same of all three."""
+    done = SimpleNamespace(returncode=returncode, stderr=stderr)
+    monkeypatch.setattr(streams.subprocess, "run", lambda *args, **kwargs: done)
+    assert [row["match"] for row in sanitizer(GPU)] == matches
 
 
 def test_every_program_of_the_chapter_is_in_some_experiment():

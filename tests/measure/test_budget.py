@@ -11,6 +11,7 @@ from lab.model.kv_store import KVStore
 from lab.model.tiny import TINY, random_weights
 
 GIB = 2**30
+CPU = torch.device("cpu")
 LLAMA = PRESETS["llama-3-8b"]
 
 
@@ -35,6 +36,15 @@ def test_many_requests_with_logits_decide_for_a_small_model() -> None:
     assert many.transient == 1024 * 1024 * 2 + 512 * 151936 * 2 > 2 * few.transient
     capped = kv_budget(PRESETS["qwen3-0.6b"], 8 * GIB, max_num_batched_tokens=512, max_num_seqs=9999)
     assert capped == many  # no step samples more rows than it has
+
+
+def test_the_step_stands_at_the_end_of_the_longest_request() -> None:
+    """On the CPU attention has a mask of a number for each row and key; the peak is where it is."""
+    short, long = (
+        kv_budget(TINY["tiny"], GIB, max_num_batched_tokens=64, max_model_len=n, dtype=torch.float32, device=CPU)
+        for n in (2048, 4096)
+    )
+    assert long.transient - short.transient == 64 * 2048 * 4
 
 
 def test_what_vllm_told_a_user_of_qwen3_8b() -> None:
@@ -69,9 +79,9 @@ def test_a_model_that_does_not_fit_at_all() -> None:
 
 def test_the_pool_it_names_can_be_made() -> None:
     """On the CPU: weights, pool and step together are what was asked for, but for less than a block."""
-    config, cpu = TINY["tiny"], torch.device("cpu")
-    budget = kv_budget(config, 32 * 2**20, max_num_batched_tokens=128, dtype=torch.float32, device=cpu)
-    store = KVStore(config, budget.num_blocks, 16, dtype=torch.float32, device=cpu)
+    config = TINY["tiny"]
+    budget = kv_budget(config, 32 * 2**20, max_num_batched_tokens=128, dtype=torch.float32, device=CPU)
+    store = KVStore(config, budget.num_blocks, 16, dtype=torch.float32, device=CPU)
     weights = Decoder(config, random_weights(config, 0)).nbytes
     assert 0 <= budget.requested - weights - store.nbytes - budget.transient < budget.block_bytes
 

@@ -6,7 +6,7 @@ import pytest
 
 from lab.core import CacheConfig, Request, SamplingParams, SchedulerConfig, WaitReason
 from lab.policies import POLICIES, ForecastRatio, Peak, Reserve, ShortestFirst
-from lab.policies.forecast import DECAY, INIT_RATIO, MIN_RATIO
+from lab.policies.forecast import DECAY, INIT_RATIO, MAX_EXPECTED_TOKENS, MIN_RATIO, outstanding
 from lab.policies.prefill_first import decodes
 
 
@@ -47,8 +47,9 @@ def test_first_chunk_looks_no_further_than_the_step():
 
 def test_the_peak_is_lightllms_formula():
     """Left 8, 4, 0 and held 2, 3, 4: one holds 10 at its end, two hold 2 + 3 + 2 x 4, three 2 + 3 + 4."""
-    scheduler = Peak(SchedulerConfig(100, 8), CacheConfig(100, 1))
-    assert scheduler._peak([request("c", 4, 1), request("a", 2, 9), request("b", 3, 5)]) == 13
+    requests = [request("c", 4, 1), request("a", 2, 9), request("b", 3, 5)]
+    assert Peak(SchedulerConfig(100, 8), CacheConfig(100, 1))._peak(requests) == 13
+    assert Peak(SchedulerConfig(100, 8), CacheConfig(100, 4))._peak(requests) == 2 + 3 + 3 + 3 + 2 * 4  # 3 may be empty
 
 
 def test_the_peak_lets_in_who_ends_in_time_where_the_worst_case_does_not():
@@ -71,6 +72,16 @@ def test_the_forecast_counts_a_share_of_what_is_running_and_all_of_what_comes():
         scheduler.submit(request("new", 10, max_tokens))
         run_step(scheduler)  # `old` holds 5 and is expected to add 27.96 of 40: 31.04 are left for 10 + max_tokens
         assert scheduler.waiting_reasons() == reasons
+
+
+def test_the_forecast_counts_all_of_what_was_admitted_in_the_same_step():
+    for max_tokens, reasons in ((35, {}), (36, {"b": WaitReason.BLOCKS})):
+        scheduler = ForecastRatio(SchedulerConfig(100, 8), CacheConfig(64, 1))
+        scheduler.submit(request("a", 4, 20))
+        scheduler.submit(request("b", 4, max_tokens))
+        run_step(scheduler)  # `a` holds 4 and may add 20: below 60 must be what is left for 4 + max_tokens + 20
+        assert scheduler.waiting_reasons() == reasons
+    assert outstanding(request("long", 1, 5000)) == MAX_EXPECTED_TOKENS
 
 
 def test_the_ratio_falls_while_all_goes_well_and_jumps_to_what_was_used():
@@ -112,18 +123,21 @@ def test_pure_shortest_first_starves_a_long_request_and_ageing_ends_it():
         assert started == starts
 
 
-def test_priority_goes_first_and_equals_do_not_preempt_each_other():
+def test_priority_goes_first_and_the_latest_of_the_least_important_is_preempted():
     scheduler = POLICIES["priority"](SchedulerConfig(8, 1), CacheConfig(100, 4))
     for name, priority in (("low", 5), ("high", 0)):
         scheduler.submit(request(name, 4, 2, priority=priority))
     assert list(run_step(scheduler)) == ["high"]
-    scheduler = POLICIES["priority"](SchedulerConfig(8, 4), CacheConfig(4, 4))
-    requests = [request(name, 8, 4, arrival=i) for i, name in enumerate("abc")]
-    for r in requests:
-        scheduler.submit(r)
-    while scheduler.has_unfinished:
-        run_step(scheduler)
-    assert [r.num_preemptions for r in requests] == [0, 0, 0]
+    for priorities, victim in (((0, 0), "b"), ((1, 0), "a")):  # 4 blocks hold both until one needs its third
+        scheduler = POLICIES["priority"](SchedulerConfig(8, 4), CacheConfig(4, 4))
+        for i, (name, priority) in enumerate(zip("ab", priorities)):
+            scheduler.submit(request(name, 4, 9, arrival=i, priority=priority))
+        preempted = set()
+        while scheduler.has_unfinished:
+            plan = scheduler.schedule()
+            preempted |= set(plan.preempted)
+            scheduler.update(plan, dict.fromkeys(plan.num_tokens, 0))
+        assert preempted == {victim}
 
 
 def test_what_decodes_is_told_from_what_is_still_in_its_prompt():

@@ -104,6 +104,13 @@ def test_counting_as_it_goes_is_within_a_thousandth_of_keeping_everything():
             assert getattr(counted, name) == pytest.approx(value), name
 
 
+def test_a_streamed_run_counts_the_refused():
+    requests = [Request("too long", range(17), SamplingParams(1)), Request("a", range(4), SamplingParams(1))]
+    trace = simulate(requests, Scheduler(SchedulerConfig(8, 1), CacheConfig(4, 4)), LinearCost(), StreamingTrace(4))
+    assert isinstance(trace, StreamingTrace)
+    assert (trace.tally.summary().requests, trace.tally.summary().refused) == (2, 1)
+
+
 def test_a_histogram_counts_zeros_too():
     histogram = Histogram()
     histogram.add([0.0] * 6 + [1.0] * 4)

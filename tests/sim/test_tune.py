@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -47,6 +48,7 @@ def test_a_trial_is_values_and_repeats_itself():
     outcome = run_trial(trial)
     assert outcome == run_trial(trial) == pickle.loads(pickle.dumps(outcome))
     assert outcome.growth > 0.05 and outcome.summary.finished == 100
+    assert run_trial(replace(trial, slo=SLO(ttft=0.001))).summary.goodput == 0 < outcome.summary.goodput
 
 
 def test_too_few_slots_waste_the_machine_and_too_few_blocks_thrash():

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from lab.commands.serving import find_gpu
+from lab.measure.budget import kv_budget
+from lab.measure.presets import find_config
 
 TOY = ("--step-ms", "5", "--kv-blocks", "400", "--jobs", "1")
 SMALL = ("--max-num-seqs", "2,16", "--max-num-batched-tokens", "64,256")
@@ -44,7 +46,10 @@ def test_a_larger_budget_shrinks_the_pool_of_a_gpu(lab, trace):
     status, out, _ = lab("tune", "--trace", trace, *gpu, *knobs, "--json")
     document = json.loads(out.splitlines()[-1])
     blocks = {row["max_num_batched_tokens"]: row["kv_blocks"] for row in document["rows"]}
+    config, memory = find_config("llama-3.1-8b"), int(find_gpu("rtx4090").memory_bytes)
+    pools = {n: kv_budget(config, memory, max_num_batched_tokens=n, max_num_seqs=16) for n in (512, 8192)}
     assert status == 0 and 0 < blocks[8192] < blocks[512]
+    assert blocks == {n: pool.num_blocks - 1 for n, pool in pools.items()}  # vLLM keeps one to itself
     assert "--gpu-memory-utilization 0.9" in document["flags"]["vLLM"]
     static = float(document["flags"]["SGLang"].rsplit(" ", 1)[1])
     assert 0.8 < static <= 0.9  # weights and KV; what a step needs is not static
