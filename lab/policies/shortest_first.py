@@ -26,13 +26,16 @@ class ShortestQueue(FcfsQueue):
         return next(r for r in self._requests if r.request_id == oldest)
 
     def push(self, request: Request) -> None:
-        insort(self._requests, request, key=lambda r: (r.num_tokens, r.arrival))
+        self._insert(request)
         self._joined[request.request_id] = self.turn
 
     def push_preempted(self, request: Request) -> None:
         """It has had its turn before all that wait, so it is the oldest."""
-        self.push(request)
+        self._insert(request)
         self._joined = {request.request_id: -self.max_skip, **self._joined}
+
+    def _insert(self, request: Request) -> None:
+        insort(self._requests, request, key=lambda r: (r.num_tokens, r.arrival))
 
     def pop(self) -> Request:
         request = self.head

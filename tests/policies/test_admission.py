@@ -8,6 +8,7 @@ from lab.core import CacheConfig, Request, SamplingParams, SchedulerConfig, Wait
 from lab.policies import POLICIES, ForecastRatio, Peak, Reserve, ShortestFirst
 from lab.policies.forecast import DECAY, INIT_RATIO, MAX_EXPECTED_TOKENS, MIN_RATIO, outstanding
 from lab.policies.prefill_first import decodes
+from lab.policies.shortest_first import ShortestQueue
 
 
 def request(name: str, prompt: int, max_tokens: int, **fields) -> Request:
@@ -107,6 +108,15 @@ def test_static_batching_lets_nobody_in_until_the_last_one_ends():
     plans = [run_step(scheduler) for _ in range(9)]
     assert plans[:3] == [{"a": 8}, {"b": 8}, {"c": 8}]  # collected: a prompt a step, no decode between
     assert plans[3:] == [{"a": 1, "b": 1, "c": 1}, *4 * [{"b": 1}], {"late": 8}]
+
+
+@pytest.mark.parametrize("max_skip", [math.inf, 50])
+def test_the_preempted_is_the_oldest_however_long_it_is(max_skip):
+    queue = ShortestQueue(max_skip)
+    short, long = (Request(name, range(n), SamplingParams(1)) for name, n in (("short", 1), ("long", 9)))
+    queue.push(short)
+    queue.push_preempted(long)
+    assert queue.pop() is long and queue.pop() is short
 
 
 def test_pure_shortest_first_starves_a_long_request_and_ageing_ends_it():
