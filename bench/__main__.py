@@ -1,29 +1,25 @@
 """`python -m bench`: every table, or those that are named."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers.utils import logging
 
 from bench import decode, prefill
-from bench.contest import Contest, run
-from bench.models import Pair, llama
 from bench.neighbours import Neighbours
 from bench.report import record, show, verdict
+from bench.table import ROOT, Run, Skipped, Table
 from lab.measure.records import save
 from lab.model.device import DTYPES
 
-TABLES: dict[str, Callable[..., list[Contest]]] = {"prefill": prefill.contests, "decode": decode.contests}
-QUICK: dict[str, dict[str, Any]] = {
-    "model": {"num_hidden_layers": 2, "hidden_size": 96, "intermediate_size": 256, "vocab_size": 512},
-    "prefill": {"lengths": (96,), "chunk": 32},
-    "decode": {"batch_sizes": (1, 3), "context": 24, "new_tokens": 4},
+TABLES: dict[str, Table] = {
+    "prefill": prefill.TABLE,
+    "decode": decode.TABLE,
 }
 DEFAULT_DTYPES = ["float32", "bfloat16"]
-ROOT = Path(__file__).parents[1] / "data" / "bench"
+RECORDS = ROOT / "data" / "bench"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,20 +27,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(args.threads)
     logging.set_verbosity_error()
     for name in args.table or TABLES:
-        neighbours = Neighbours()
-        print(f"{name}: milliseconds of processor time, {args.threads} threads, median of {args.repeats}")
-        rows = show(measured(name, args))
-        print(verdict(rows, neighbours))
-        if args.output:
-            print("saved in", save(record(name, rows, args.repeats, neighbours), args.output))
+        measure(name, args)
     return 0
 
 
-def measured(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    for dtype in args.dtype:
-        pair: Pair = llama(DTYPES[dtype], **(QUICK["model"] if args.quick else {}))
-        for contest in TABLES[name](pair, **(QUICK[name] if args.quick else {})):
-            yield {"dtype": dtype, **run(contest, is_exact=pair.is_exact, repeats=args.repeats)}
+def measure(name: str, args: argparse.Namespace) -> None:
+    """One table: measured, printed and, if it is whole, saved."""
+    table, neighbours = TABLES[name], Neighbours()
+    run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick)
+    print(f"{name}: {table.title}; {run.threads} threads, median of {run.repeats}")
+    try:
+        rows = show(table.rows(run))
+    except Skipped as why:
+        print(f"skipped: {why}")
+        return
+    print(verdict(rows, run, neighbours))
+    if args.output:
+        print("saved in", save(record(name, table, rows, run, neighbours), args.output))
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -57,7 +56,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, help="where records go (default: data/bench, for whole tables only)")
     args = parser.parse_args(argv)
     if args.output is None and not args.quick and args.dtype == DEFAULT_DTYPES:
-        args.output = ROOT
+        args.output = RECORDS
     return args
 
 

@@ -1,15 +1,20 @@
 """Ours and theirs in turn, in one process, by the processor time they use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from bench.models import TINY, llama
+from bench.table import Row, Run
 from lab.measure.timing import Timing, measure_interleaved
+from lab.model.device import DTYPES
 
 Tokens = list[list[int]]  # of each prompt
 CPU = torch.device("cpu")
+MEASURED = [f"{who}_{what}" for who in ("ours", "peer") for what in ("ms", "min_ms", "max_ms")]
+UNITS = dict.fromkeys(MEASURED, "ms") | {"peer": "the faster way", "ratio": "1"}
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,18 @@ class Contest:
     goal: float  # ours / theirs, at most
     ours: Callable[[], Tokens]
     theirs: Mapping[str, Callable[[], Tokens]]
+
+
+def rows_of(contests: Callable[..., list[Contest]], **quick: Any) -> Callable[[Run], Iterator[Row]]:
+    """The rows of a table of contests, for each dtype; `quick` are the arguments of `contests` in a quick run."""
+
+    def rows(asked: Run) -> Iterator[Row]:
+        for dtype in asked.dtypes:
+            pair = llama(DTYPES[dtype], **(TINY if asked.quick else {}))
+            for contest in asked.in_time(contests(pair, **(quick if asked.quick else {}))):
+                yield {"dtype": dtype, **run(contest, is_exact=pair.is_exact, repeats=asked.repeats)}
+
+    return rows
 
 
 class Disagreement(AssertionError):

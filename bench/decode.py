@@ -10,8 +10,9 @@ from functools import partial
 import torch
 from transformers import DynamicCache
 
-from bench.contest import Contest, Tokens
+from bench.contest import UNITS, Contest, Tokens, rows_of
 from bench.models import Pair
+from bench.table import Table
 from lab.core import SamplingParams
 from lab.engine import Engine
 
@@ -64,3 +65,6 @@ def forward(pair: Pair, prompts: list[list[int]], new_tokens: int) -> Iterator[T
             ids = pair.theirs(ids, cache=cache, logits_to_keep=1).logits.argmax(-1)
             new.append(ids)
         yield torch.cat(new, 1).tolist()
+
+
+TABLE = Table("milliseconds of processor time", rows_of(contests, batch_sizes=(1, 3), context=24, new_tokens=4), UNITS)

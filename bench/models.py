@@ -21,6 +21,7 @@ LLAMA: dict[str, Any] = {
     "num_key_value_heads": 4,
     "max_position_embeddings": 8192,
 }
+TINY = {"num_hidden_layers": 2, "hidden_size": 96, "intermediate_size": 256, "vocab_size": 512}
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import torch
 
-from bench.contest import Contest, Tokens
+from bench.contest import UNITS, Contest, Tokens, rows_of
 from bench.models import Pair
+from bench.table import Table
 from lab.core import SamplingParams
 from lab.engine import Engine
 
@@ -38,3 +39,6 @@ def theirs(pair: Pair, prompt: list[int], chunk: int | None) -> Callable[[], Tok
     ids = torch.tensor([prompt])
     options = {"max_new_tokens": 1, "do_sample": False, "prefill_chunk_size": chunk}
     return lambda: pair.theirs.generate(ids, **options)[:, len(prompt) :].tolist()
+
+
+TABLE = Table("milliseconds of processor time", rows_of(contests, lengths=(96,), chunk=32), UNITS)

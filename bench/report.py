@@ -1,19 +1,13 @@
 """A table: printed row by row as it comes, kept as a record."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import transformers
-
-from bench.contest import CPU
 from bench.neighbours import Neighbours
+from bench.table import Row, Run, Table
 from lab.measure.environment import environment
 from lab.measure.records import Record
-
-MEASURED = [f"{who}_{what}" for who in ("ours", "peer") for what in ("ms", "min_ms", "max_ms")]
-UNITS = dict.fromkeys(MEASURED, "ms") | {"peer": "the faster way", "ratio": "1"}
-
-Row = Mapping[str, Any]
+from lab.model.device import resolve_device
 
 
 def show(rows: Iterable[Row]) -> list[Row]:
@@ -29,20 +23,20 @@ def show(rows: Iterable[Row]) -> list[Row]:
 
 
 def _text(value: Any) -> str:
-    return f"{value:.{0 if value >= 10 else 2}f}" if isinstance(value, float) else str(value)
+    if value is None:
+        return "-"
+    return f"{value:.{0 if abs(value) >= 10 else 2}f}" if isinstance(value, float) else str(value)
 
 
-def verdict(rows: Sequence[Row], neighbours: Neighbours) -> str:
-    """How many rows reach their goal, and whether the machine was quiet enough to believe them."""
-    reached = sum(row["ratio"] <= row["goal"] for row in rows)
-    return f"{reached} of {len(rows)} rows reach their goal. {neighbours.verdict()}"
+def verdict(rows: Sequence[Row], run: Run, neighbours: Neighbours) -> str:
+    """How many rows reach their goal, what was left out, and whether the machine was quiet enough to believe them."""
+    judged = [row for row in rows if row.get("goal") is not None]
+    reached = sum(row["ratio"] <= row["goal"] for row in judged)
+    goals = f"{reached} of {len(judged)} rows reach their goal. " if judged else ""
+    return "\n".join([*(f"left out: {line}" for line in run.left_out), goals + neighbours.verdict()])
 
 
-def record(name: str, rows: Sequence[Row], repeats: int, neighbours: Neighbours) -> Record:
-    return Record(
-        experiment=name,
-        parameters={"model": "llama-124.7m, random weights", "clock": "process", "warmup": 1, "repeats": repeats},
-        rows=rows,
-        environment=environment(CPU) | {"transformers": transformers.__version__, "machine": neighbours.verdict()},
-        units=UNITS,
-    )
+def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: Neighbours) -> Record:
+    parameters = {**table.parameters, "warmup": 1, "repeats": run.repeats, "left_out": run.left_out}
+    where = environment(resolve_device()) | {"machine": neighbours.verdict()}
+    return Record(name, parameters, rows, where, table.units)

@@ -19,7 +19,7 @@ def test_a_table(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     for row in record.rows:
         assert row["ratio"] == pytest.approx(row["ours_ms"] / row["peer_ms"], rel=1e-4)
         assert 0 < row["ours_min_ms"] <= row["ours_ms"] <= row["ours_max_ms"]
-    assert "trusted" in record.environment["machine"] and "transformers" in record.environment
+    assert "trusted" in record.environment["machine"]
     assert len(capsys.readouterr().out.splitlines()) == 1 + 1 + 4 + 1 + 1  # title, names, rows, verdict, path
 
 

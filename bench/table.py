@@ -1,0 +1,56 @@
+"""What a table of the benchmark is: a name, a function that yields its rows, and what its columns mean."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[1]
+
+
+class Skipped(Exception):
+    """A table, or a peer in it, that can't be measured here: one line that says what is missing."""
+
+
+@dataclass
+class Run:
+    """What is asked of a table, and what it had to leave out."""
+
+    repeats: int  # rounds that count, warm-up apart
+    threads: int
+    dtypes: tuple[str, ...]
+    quick: bool  # tiny sizes: does it run at all?
+    seconds: float = float("inf")  # for the whole table
+    left_out: list[str] = field(default_factory=list)  # one line each: which peer or rows, and why
+    _began: float = field(default_factory=time.monotonic)
+
+    def in_time(self, cases: Iterable[T]) -> Iterator[T]:
+        """The cases one by one, until the table's time is over; the others are noted as left out."""
+        for case in cases:
+            if time.monotonic() - self._began < self.seconds:
+                yield case
+            else:
+                self.left_out.append(f"{case}: the {self.seconds:.0f} s of this table were over")
+
+
+@dataclass(frozen=True)
+class Table:
+    """`rows` yields the rows, all with the same columns, or raises Skipped. A row with `ratio` and `goal` reaches its
+    goal if the ratio is at most that."""
+
+    title: str  # what was timed, by which clock
+    rows: Callable[[Run], Iterator[Row]]
+    units: Mapping[str, str]  # of the columns that were measured; the others are settings
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # what all rows share
+
+
+def python_of(environment: str) -> Path:
+    """The interpreter of a peer's own environment, `.venv-NAME`. Raises Skipped if it isn't installed."""
+    python = ROOT / f".venv-{environment}" / "bin" / "python"
+    if not python.exists():
+        raise Skipped(f"{environment} is not installed in .venv-{environment}; `make bench` does that")
+    return python
