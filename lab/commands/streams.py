@@ -104,10 +104,11 @@ def cell(value: float | None, spec: str) -> str:
 def write_picture(path: Path, program: "Program", runs: list["Run"]) -> None:
     from lab.show.language import language
     from lab.streams.picture import draw
+    from lab.streams.svg import stand_alone
 
     panels = [(f"{program.name}: {variant.name}", trace) for variant, _, trace in runs if trace is not None]
     try:
-        path.write_text(draw(panels, language()), encoding="utf-8")
+        path.write_text(stand_alone(draw(panels, language())), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"can't write {path}: {error.strerror}") from None
     print(f"drew {path}")

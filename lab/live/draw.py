@@ -1,26 +1,15 @@
-"""Shapes in the colours of the page: every colour is a CSS variable with a value for where there is no style sheet."""
+"""Axes, keys and lines for the pictures, of the shapes and colours of lab.streams.svg."""
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 from lab.streams import svg
-from lab.streams.svg import FONT, TEXT_SIZE, line, rect, text_width
+from lab.streams.svg import BLUE, GRID, INK, ORANGE, document, line, rect, text, text_width
 
-__all__ = ["line", "rect", "text_width"]
+__all__ = ["BLUE", "GRID", "INK", "ORANGE", "document", "line", "rect", "text", "text_width"]
 
-# Okabe and Ito's palette, as in the book's other figures.
-BLUE = "var(--live-blue, #0072B2)"
-ORANGE = "var(--live-orange, #D55E00)"
-ON_COLOR = "var(--live-on-color, #fff)"  # letters on blue
-GRID = "var(--live-grid, #d8d8d8)"
-INK = "currentColor"
-
+ON_COLOR = svg.PAPER  # letters on blue
 ROW = 18  # height of a line of text
-
-
-def text(x: float, y: float, content: str, *, anchor: str = "start", fill: str = INK, **style: object) -> str:
-    return svg.text(x, y, content, anchor=anchor, fill=fill, **style)
 
 
 def path(points: Sequence[tuple[float, float]], stroke: str, **style: object) -> str:
@@ -55,12 +44,3 @@ def legend(items: Sequence[tuple[str, str]], left: float, right: float, y: float
         parts += [rect(x, y + 3, 10, 10, color), text(x + 16, y + 12, word)]
         x += width
     return parts, y + ROW
-
-
-def document(width: float, height: float, title: str, description: str, parts: Sequence[str]) -> str:
-    """A whole picture, transparent, in the colour of the text around it."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" role="img" font-family="{FONT}" font-size="{TEXT_SIZE}">'
-        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>\n" + "\n".join(parts) + "\n</svg>\n"
-    )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from html import escape
 
 from lab.core.errors import ConfigError
 from lab.live.figure import Figure, Shown, plain
@@ -51,7 +50,7 @@ def show(program: Editable, values: Values, lang: Lang, width: int) -> Shown:
     verdict = examine(partial(program.run_with, waits=waits), program.want, rt)
     rows = [(label.of(lang), value.of(lang)) for label, value in rows_of(verdict, program.want)]
     text = sentence(verdict, lang)
-    picture = embeddable(draw([("", rt.trace)], lang, width), f"{program.name}-{width}", text)
+    picture = with_own_ids(draw([("", rt.trace)], lang, width, text), f"{program.name}-{width}")
     kinds = [hazard.kind for hazard in verdict.hazards]
     numbers = {"value": verdict.value, "hazards": kinds, "measures": verdict.measures}
     hazards = [explain(hazard, lang, where) for hazard in verdict.hazards]
@@ -91,12 +90,12 @@ def notes_of(waits: list[tuple[int, int]]) -> Iterator[Both]:
             )
 
 
-def embeddable(picture: str, prefix: str, description: str) -> str:
-    """With ids of its own, which pictures in one page must not share, and a description."""
+def with_own_ids(picture: str, prefix: str) -> str:
+    """Pictures in one page must not share ids."""
     for name in ("arrow", "blocked", "hazard"):
         picture = picture.replace(f'id="{name}"', f'id="{prefix}-{name}"')
         picture = picture.replace(f"url(#{name})", f"url(#{prefix}-{name})")
-    return picture.replace("</title>", f"</title><desc>{escape(description)}</desc>", 1)
+    return picture
 
 
 FIGURES = tuple(

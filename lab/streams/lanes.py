@@ -7,19 +7,20 @@ from lab.streams import svg
 from lab.streams.races import Op
 from lab.streams.runtime import HOST
 from lab.streams.scale import LEFT, RIGHT, Scale
+from lab.streams.svg import GRID, INK, RED
 from lab.streams.trace import Trace
 from lab.streams.words import Lang
 
 BOX, ROW = 22, 15  # heights of an operation and of a line of labels
 MAX_ROWS = 3
-KERNEL, COPY, BUSY, BLOCKED, RED = "#8fc8ec", "#f2c572", "#c9c9c9", "url(#blocked)", "#c0392b"
+BLOCKED, HAZARD = "url(#blocked)", "url(#hazard)"
 HOST_NAME: dict[Lang, str] = {"zh": "主机", "en": "host"}
 
 DEFS = (
     '<marker id="arrow" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
-    '<path d="M0,1 L7,4 L0,7 z" fill="#222"/></marker>'
+    '<path d="M0,1 L7,4 L0,7 z" fill="currentColor"/></marker>'
     '<pattern id="blocked" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<rect width="6" height="6" fill="#eee"/><rect width="2" height="6" fill="#999"/></pattern>'
+    f'<rect width="6" height="6" fill="{GRID}"/><rect width="2" height="6" fill="#8a8a8a"/></pattern>'
     '<pattern id="hazard" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">'
     f'<rect width="2.5" height="7" fill="{RED}"/></pattern>'
 )
@@ -66,17 +67,19 @@ class Lanes:
         labels = place_labels(wanted, self.scale.width - RIGHT)
         y = self.bottom + 4 + ROW * (1 + max((row for _, row, _ in labels), default=-1))
         self.tops[lane] = y
-        self.shapes.append(svg.line(LEFT, y + BOX, self.scale.width - RIGHT, y + BOX, "#bbb"))
+        self.shapes.append(svg.line(LEFT, y + BOX, self.scale.width - RIGHT, y + BOX, GRID))
         self.labels.append(svg.text(LEFT - 8, y + 15, name, anchor="end"))
         self.labels += [svg.label(x, y - 4 - ROW * row, label) for x, row, label in labels]
         for mark in marks:
             left, right = self.scale.x(mark.start), self.scale.x(mark.end)
             width = max(right - left, 1)
-            self.shapes.append(svg.rect(left, y, width, BOX, mark.fill, title=mark.label, stroke="#555"))
+            self.shapes.append(
+                svg.rect(left, y, width, BOX, mark.fill, title=mark.label, stroke=INK, stroke_opacity=0.7)
+            )
             if mark.op is not None:
                 self.boxes[mark.op] = Box(left, left + width, y + BOX / 2)
                 if mark.op in self.dangerous:
-                    self.shapes.append(svg.rect(left, y, max(width, 3), BOX, "url(#hazard)", stroke=RED))
+                    self.shapes.append(svg.rect(left, y, max(width, 3), BOX, HAZARD, stroke=RED))
         self.bottom = y + BOX + 6
 
     def edges(self) -> list[str]:
@@ -88,7 +91,7 @@ class Lanes:
                 y1, y2 = self.tops[record.stream], self.tops[wait.stream]
                 y1, y2 = (y1 + BOX, y2) if y1 < y2 else (y1, y2 + BOX)
                 x1, x2 = self.scale.x(record.end), self.scale.x(wait.end)
-                parts.append(svg.line(x1, y1, x2, y2, "#222", stroke_width=1.4, marker_end="url(#arrow)"))
+                parts.append(svg.line(x1, y1, x2, y2, INK, stroke_width=1.4, marker_end="url(#arrow)"))
         return parts
 
     def hazards(self) -> list[str]:
@@ -107,7 +110,7 @@ class Lanes:
 def host_marks(trace: Trace) -> list[Mark]:
     """What the host did; named where it touched memory, since launches are named where they run."""
     return [
-        Mark(span.label if span.op else "", span.start, span.end, BLOCKED if span.is_blocked else BUSY, span.op)
+        Mark(span.label if span.op else "", span.start, span.end, BLOCKED if span.is_blocked else GRID, span.op)
         for span in trace.measured_host
     ]
 
@@ -117,7 +120,7 @@ def stream_marks(trace: Trace, stream: str) -> list[Mark]:
     for launched in trace.measured:
         item, kernel = launched.item, launched.kernel
         if item.stream == stream and item.start is not None and item.end is not None:
-            fill = KERNEL if kernel.engine == "kernels" else COPY
+            fill = svg.PALE_BLUE if kernel.engine == "kernels" else svg.PALE_ORANGE
             marks.append(Mark(kernel.label, item.start, item.end, fill, launched.op))
     return marks
 

@@ -6,7 +6,7 @@ Several runs stand one above the other on one axis, so that a broken program and
 from collections.abc import Sequence
 
 from lab.streams import svg
-from lab.streams.lanes import DEFS, RED, Lanes
+from lab.streams.lanes import DEFS, Lanes
 from lab.streams.ribbon import ribbon
 from lab.streams.scale import LEFT, RIGHT, WIDTH, Scale
 from lab.streams.trace import Trace
@@ -19,7 +19,7 @@ LABEL: dict[Lang, str] = {
 }
 
 
-def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en", width: int = WIDTH) -> str:
+def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en", width: int = WIDTH, description: str = "") -> str:
     """An SVG of one or more finished runs of the model, each with its title and the kinds of its hazards."""
     span = max(trace.through - trace.begin.at for _, trace in panels)
     parts: list[str] = []
@@ -29,14 +29,14 @@ def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en", width: int = WI
         parts.append(svg.text(LEFT, y + 14, title, font_weight="bold"))
         kinds = ", ".join(dict.fromkeys(NAMES[hazard.kind][lang] for hazard in trace.hazards))
         if kinds:
-            parts.append(svg.text(width - RIGHT, y + 14, kinds, anchor="end", fill=RED, font_weight="bold"))
+            parts.append(svg.text(width - RIGHT, y + 14, kinds, anchor="end", fill=svg.RED, font_weight="bold"))
         lanes = Lanes(trace, scale, y + 22, lang)
         memory, y = ribbon(trace, scale, lanes.bottom + 6, lang)
         parts += [*lanes.draw(), *memory]
         y += 14
     for tick in scale.ticks():
         x = LEFT + tick * scale.per_us
-        parts.insert(0, svg.line(x, 8, x, y, "#e4e4e4"))
-        parts.append(svg.text(x, y + 14, str(tick), anchor="middle", fill="#555"))
-    parts.append(svg.text(width - RIGHT, y + 32, TIME[lang], anchor="end", fill="#555"))
-    return svg.document(width, y + 40, LABEL[lang], DEFS, parts)
+        parts.insert(0, svg.line(x, 8, x, y, svg.GRID))
+        parts.append(svg.text(x, y + 14, str(tick), anchor="middle"))
+    parts.append(svg.text(width - RIGHT, y + 32, TIME[lang], anchor="end"))
+    return svg.document(width, y + 40, LABEL[lang], description, parts, DEFS)

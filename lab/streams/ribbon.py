@@ -12,7 +12,7 @@ from lab.streams.trace import Span, Tenancy, Trace
 from lab.streams.words import Lang
 
 BAND, GAP = 20, 4
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLORS = (svg.BLUE, svg.ORANGE, svg.GREEN, svg.PINK, svg.YELLOW, svg.SKY)
 TITLE: dict[Lang, str] = {"zh": "内存", "en": "memory"}
 
 

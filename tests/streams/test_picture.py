@@ -5,12 +5,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from lab.streams.lanes import RED
 from lab.streams.model import ModelRuntime
 from lab.streams.picture import draw
 from lab.streams.programs import PROGRAMS, find
 from lab.streams.scale import WIDTH, Scale
-from lab.streams.svg import text_width
+from lab.streams.svg import ON_DARK, PAPER, RED, dark_rules, stand_alone, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -112,3 +111,42 @@ def test_names_are_escaped():
 
 def test_a_run_without_anything_can_be_drawn():
     assert "host" in texts(ET.fromstring(draw([("nothing", ModelRuntime().trace)])))
+
+
+COLOR = re.compile(r"#[0-9a-f]{3,6}\b")
+
+
+def luminance(color: str) -> float:
+    """As in WCAG 2.2."""
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_letters_can_be_read_on_both_papers():
+    for paper, letters in ((PAPER, [RED, "#222222"]), (ON_DARK[PAPER], [ON_DARK[RED], "#ced6dd"])):
+        assert all(contrast(paper, color) >= 4.5 for color in letters)
+
+
+def test_a_picture_in_a_page_takes_the_pages_colours_and_one_that_stands_alone_has_its_own():
+    rt = ModelRuntime()
+    find("raw").variant("broken").run(rt)
+    inside = draw([("raw", rt.trace)])
+    assert "<style" not in inside and PAPER not in re.sub(r'stroke="[^"]*"', "", inside)
+    alone = stand_alone(inside)
+    assert all(rule in alone for rule in dark_rules()) and f'height="100%" fill="{PAPER}"' in alone
+    ET.fromstring(alone)
+
+
+def test_each_grey_and_pale_colour_has_another_for_the_dark():
+    """Light colours would glare there; what is left as it is must be seen on both papers."""
+    for name in ("raw", "free_early", "pipeline", "growth"):
+        rt = ModelRuntime()
+        PROGRAMS[name].variants[0].run(rt)
+        for color in set(COLOR.findall(draw([("", rt.trace)]))) - set(ON_DARK):
+            assert all(contrast(color, paper) >= 2 for paper in (PAPER, ON_DARK[PAPER])), color
