@@ -19,7 +19,13 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const link of document.querySelectorAll("a.language-switch")) {
     link.addEventListener("click", () => {
       remember(link.dataset.language);
+      link.search = location.search;    // the settings of the figures
       link.hash = headingOnScreen();
     });
   }
+});
+
+// Figures that run in the page; no worker may start from a file.
+document.addEventListener("DOMContentLoaded", () => {
+  if (location.protocol.startsWith("http") && document.querySelector(".live")) import("./live-page.mjs");
 });

@@ -16,7 +16,7 @@ POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src '
 POLICY += "style-src 'self'; img-src 'self'"
 PAGE = """<!doctype html><html lang="{lang}" data-theme="light"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Figures</title><link rel="icon" href="_static/favicon.svg">
-<link rel="stylesheet" href="_static/live.css"><script defer src="_static/live.js"></script>
+<link rel="stylesheet" href="_static/live.css"><script defer src="_static/book.js"></script>
 <main><h1>Figures</h1>{figures}</main></html>"""
 
 
@@ -32,7 +32,8 @@ def live_site(tmp_path_factory, missing) -> Path:
     site = tmp_path_factory.mktemp("site")
     shutil.copytree(python, site / "live")
     for lang in ("zh", "en"):
-        shutil.copytree(ROOT / "_assets/static", site / lang / "_static")
+        for folder in ("_assets/static", "lab/live/front"):
+            shutil.copytree(ROOT / folder, site / lang / "_static", dirs_exist_ok=True)
         figures = "".join(figure_html(figure, lang) for figure in FIGURES.values())
         (site / lang / "page.html").write_text(PAGE.format(lang=lang, figures=figures), encoding="utf-8")
     return site

@@ -18,7 +18,7 @@ BOOT_MS = 60_000
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 AUDIT = """() => axe.run({preload: false, resultTypes: ["violations"]}).then((found) => found.violations)"""
 ASK = """async ({base, questions}) => {
-  const worker = new Worker("_static/live-worker.js", {type: "module"});
+  const worker = new Worker("_static/live-worker.mjs", {type: "module"});
   const say = (message) => new Promise((done) => {
     worker.onmessage = ({data}) => done(data);
     worker.postMessage(message);
@@ -124,7 +124,7 @@ def test_nonsense_in_the_address_is_said_and_harmless(visit, name, value):
 
 
 @pytest.mark.parametrize(
-    "lost", ["live-worker.js", "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "stdlib.zip", "lab.zip"]
+    "lost", ["live-worker.mjs", "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "stdlib.zip", "lab.zip"]
 )
 def test_a_missing_file_is_said_and_the_recording_stays(visit, lost):
     page = visit("en/page.html", lose=lost)
@@ -149,7 +149,7 @@ def test_a_phone_has_the_narrow_picture_and_nothing_sticks_out(visit):
 
 
 def test_one_number_in_three_languages():
-    script, styles = ((ROOT / f"_assets/static/live.{kind}").read_text() for kind in ("js", "css"))
+    script, styles = ((ROOT / f"lab/live/front/live.{kind}").read_text() for kind in ("mjs", "css"))
     assert f"NEEDED = {NEEDED};" in script and f"min-width: {NEEDED}px" in styles
 
 
