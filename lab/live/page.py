@@ -18,7 +18,7 @@ WORDS = {
     "loading": Both("正在加载 Python……", "Loading Python..."),
     "ready": Both("可以拧旋钮了。", "Ready: turn the knobs."),
     "failed": Both("没能运行：{}。图还是原来的。", "It did not run: {}. The picture is as it was."),
-    "slow": Both("两分钟仍未加载完", "it was not loaded within two minutes"),
+    "slow": Both("等了两分钟没有回音", "two minutes without an answer"),
     "asked": Both("网址里带着另一组设置，点按钮运行后显示。", "The address asks for another setting: run it to see."),
 }
 
@@ -40,7 +40,7 @@ def figure_html(figure: Figure, lang: Lang) -> str:
 <button type="reset" class="live-reset" hidden>{RESET.of(lang)}</button></p></form>
 <p class="live-status" role="status"></p>
 <div class="live-picture"><div class="live-wide">{reply["svg"]}</div>
-<div class="live-narrow">{shown[NARROW]["svg"]}</div></div>
+<div class="live-narrow" hidden>{shown[NARROW]["svg"]}</div></div>
 <p class="live-text" aria-live="polite">{escape(reply["text"])}</p>
 <dl class="live-rows">{rows}</dl>
 <ul class="live-notes">{notes}</ul>

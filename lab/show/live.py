@@ -1,0 +1,35 @@
+"""Figures of lab.live in a notebook: recorded where it is only looked at; where it runs, the kernel turns them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from lab.live.figure import WIDE
+from lab.live.page import figure_html
+from lab.live.registry import answer, find
+from lab.show.language import language
+
+
+class Recorded:
+    """A figure at its defaults, as every viewer of notebooks can show it."""
+
+    def __init__(self, bundle: Mapping[str, str]) -> None:
+        self.bundle = bundle  # by MIME type
+
+    def _repr_mimebundle_(self, **kwargs: object) -> Mapping[str, str]:
+        return self.bundle
+
+
+def live(name: str) -> Any:
+    """The figure of that name in the notebook's language: a widget, or where anywidget isn't installed its recording.
+
+    Raises ConfigError if there is no figure of that name.
+    """
+    figure, lang = find(name), language()
+    text = json.loads(answer(name, "{}", lang, WIDE))["text"]
+    bundle = {"text/html": figure_html(figure, lang), "text/plain": text}
+    try:
+        from lab.show.live_widget import LiveFigure
+    except ImportError:
+        return Recorded(bundle)
+    return LiveFigure(bundle)
