@@ -4,12 +4,13 @@ import json
 from typing import get_args
 
 from lab.core.errors import ConfigError, LabError
-from lab.live import console, gantt, streams
+from lab.live import console, gantt, region, streams
 from lab.live.figure import NARROW, NEEDED, WIDE, Figure
 from lab.live.knobs import read_settings
 from lab.live.words import Lang
 
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in (gantt.FIGURE, console.FIGURE, *streams.FIGURES)}
+ALL = (gantt.FIGURE, console.FIGURE, region.FIGURE, *streams.FIGURES)
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in ALL}
 
 
 def find(name: str) -> Figure:
