@@ -16,7 +16,24 @@ from lab.commands import (
     simulate,
     streams,
     sweep,
+    trace,
     tune,
+    verify,
 )
 
-COMMANDS = (conform, prefill, generate, ledger, doctor, record, compare, streams, simulate, sweep, tune, calibrate)
+COMMANDS = (
+    conform,
+    prefill,
+    generate,
+    ledger,
+    doctor,
+    record,
+    compare,
+    streams,
+    simulate,
+    sweep,
+    tune,
+    calibrate,
+    trace,
+    verify,
+)

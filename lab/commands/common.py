@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.core.config import require_at_least
@@ -20,6 +21,18 @@ MAX_THREADS = 1024  # far above any gain; PyTorch would take the process down wi
 def print_json(document: dict[str, Any]) -> None:
     """In ASCII: a model's text may hold what others take for the end of a line."""
     print(json.dumps(document))
+
+
+def add_trace_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write the run for ui.perfetto.dev")
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Raises ConfigError if the file can't be written."""
+    try:
+        path.write_text(json.dumps(document), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; give a file in a folder that exists") from error
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:

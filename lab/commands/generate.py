@@ -2,7 +2,7 @@
 
 import argparse
 
-from lab.commands.common import Subparsers, add_model_arguments, load_model, print_json
+from lab.commands.common import Subparsers, add_model_arguments, add_trace_argument, load_model, print_json, write_json
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -10,12 +10,14 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("prompt", help="the text to continue")
     add_model_arguments(parser)
     add_sampling_arguments(parser)
+    add_trace_argument(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from lab.core import SamplingParams
     from lab.engine import Engine
+    from lab.perfetto.run import run_document
 
     sampling = SamplingParams(args.max_tokens, args.temperature, args.top_p, args.seed)
     model = load_model(args)
@@ -25,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
     for piece in engine.pieces(engine.tokens(request)):
         print(piece, end="", flush=True)
     print()
+    if args.trace:
+        write_json(args.trace, run_document(engine.loop.trace))
     if args.json:
         completion = engine.completion(request)
         print_json(vars(completion) | {"prompt": args.prompt, "finish_reason": completion.finish_reason.value})

@@ -1,7 +1,6 @@
 """`lab simulate`: run a file of loads under a policy, on virtual time or on the engine."""
 
 import argparse
-import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.commands.common import Subparsers, add_weights_arguments, load_model, print_json
+from lab.commands.common import (
+    Subparsers,
+    add_trace_argument,
+    add_weights_arguments,
+    load_model,
+    print_json,
+    write_json,
+)
 from lab.core.errors import ConfigError
 from lab.core.loop import Loop
 from lab.core.scheduler import Scheduler
@@ -33,12 +39,13 @@ def add_to(subparsers: Subparsers) -> None:
     parser.add_argument("--step-ms", type=float, default=5.0, help="simulated time of a step (5)")
     parser.add_argument("--token-ms", type=float, default=0.02, help="and of each token in it (0.02)")
     parser.add_argument("--executor", choices=["simulated", "torch"], default="simulated", help="what computes a step")
-    parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write the run for ui.perfetto.dev")
+    add_trace_argument(parser)
     add_weights_arguments(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from lab.perfetto.run import run_document
     from lab.policies import POLICIES
     from lab.sim.arrivals import ByStep
     from lab.sim.scenario import read_scenarios
@@ -63,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         documents.append(document)
         print_table(document)
         if args.trace:
-            write_json(args.trace, trace.to_perfetto())
+            write_json(args.trace, run_document(trace))
     if args.json:
         print_json(documents[0] if len(documents) == 1 else {"loads": documents})
     return 0
@@ -132,13 +139,6 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
         return Loop(scheduler, executor), make_prompt
 
     return prepare
-
-
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(document), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}; give a file in a folder that exists") from error
 
 
 def as_document(summary: "Summary") -> dict[str, Any]:

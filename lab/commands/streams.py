@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.commands.common import Subparsers, print_json
+from lab.commands.common import Subparsers, add_trace_argument, print_json, write_json
 from lab.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,17 +31,19 @@ def add_to(subparsers: Subparsers) -> None:
     backends = ["model", "threads", "cuda"]
     parser.add_argument("--backend", choices=backends, default="model", help="what it runs on (model)")
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the lanes of every variant that ran")
+    add_trace_argument(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document on the last line")
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from lab.perfetto.streams import streams_document
     from lab.show.language import tr
     from lab.streams.programs import PROGRAMS, find
 
     if args.program is None:
-        if args.variant or args.picture:
-            raise ConfigError("--variant and --picture need a program: `python -m lab streams` lists them")
+        if args.variant or args.picture or args.trace:
+            raise ConfigError("--variant, --picture and --trace need a program: `python -m lab streams` lists them")
         for program in PROGRAMS.values():
             names = ", ".join(variant.name for variant in program.variants)
             print(f"{program.name:>20}  {tr(zh=program.zh, en=program.en)}\n{'':>20}  {names}")
@@ -49,12 +51,16 @@ def run(args: argparse.Namespace) -> int:
             print_json({name: [variant.name for variant in p.variants] for name, p in PROGRAMS.items()})
         return 0
     program = find(args.program)
-    if args.picture and args.backend == "cuda":
-        raise ConfigError("--picture needs the times of every operation: draw on the backend model or threads")
+    if (args.picture or args.trace) and args.backend == "cuda":
+        raise ConfigError(
+            "--picture and --trace need the times of every operation: the backends model and threads have them"
+        )
     runs = list(run_variants(program, args.variant, args.backend))
     print_runs(program, runs)
     if args.picture:
         write_picture(args.picture, program, runs)
+    if args.trace:
+        write_json(args.trace, streams_document(traces(program, runs)))
     if args.json:
         print_json({"program": program.name, "backend": args.backend, "variants": [as_json(*run) for run in runs]})
     return int(not all(verdict.agrees(variant) for variant, verdict, _ in runs))
@@ -101,14 +107,17 @@ def cell(value: float | None, spec: str) -> str:
     return "-" if value is None else format(value, spec)
 
 
+def traces(program: "Program", runs: list["Run"]) -> list[tuple[str, "Trace"]]:
+    return [(f"{program.name}: {variant.name}", trace) for variant, _, trace in runs if trace is not None]
+
+
 def write_picture(path: Path, program: "Program", runs: list["Run"]) -> None:
     from lab.show.language import language
     from lab.streams.picture import draw
     from lab.streams.svg import stand_alone
 
-    panels = [(f"{program.name}: {variant.name}", trace) for variant, _, trace in runs if trace is not None]
     try:
-        path.write_text(stand_alone(draw(panels, language())), encoding="utf-8")
+        path.write_text(stand_alone(draw(traces(program, runs), language())), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"can't write {path}: {error.strerror}") from None
     print(f"drew {path}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lab.core.plan import WaitReason
 from lab.core.request import FinishReason, Request
@@ -54,38 +54,20 @@ class Trace:
         self.refused[request.request_id] = reason
 
     def record_step(self, step: StepRecord, sampled: Mapping[str, int]) -> None:
-        """Append a step and note on the timelines what it did for each request."""
         self.steps.append(step)
+        self.note(step, sampled)
+
+    def note(self, step: StepRecord, sampled: Mapping[str, int]) -> None:
+        """Note on the timelines what a step did for each request."""
+        requests, end = self.requests, step.end
         for request_id, n in step.num_tokens.items():
-            timeline = self.requests[request_id]
+            timeline = requests[request_id]
             timeline.num_computed_tokens += n
             if timeline.first_scheduled is None:
                 timeline.first_scheduled = step.start
             if request_id in sampled:
-                timeline.token_times.append(step.end)
+                timeline.token_times.append(end)
 
     def record_finish(self, request_id: str, time: float, reason: FinishReason) -> None:
         timeline = self.requests[request_id]
         timeline.finished, timeline.finish_reason = time, reason
-
-    def to_perfetto(self) -> dict[str, Any]:
-        """The run in Chrome's trace event format, a track per request, in microseconds; for ui.perfetto.dev."""
-        tracks = {request_id: track for track, request_id in enumerate(self.requests, start=1)}
-        names: list[dict[str, Any]] = [
-            {"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": request_id}}
-            for request_id, track in tracks.items()
-        ]
-        slices = [
-            {
-                "ph": "X",
-                "name": f"{n} token" + "s" * (n != 1),
-                "pid": 1,
-                "tid": tracks[request_id],
-                "ts": step.start * 1e6,
-                "dur": (step.end - step.start) * 1e6,
-                "args": {"step": index, "num_tokens": n, "free_blocks": step.free_blocks},
-            }
-            for index, step in enumerate(self.steps)
-            for request_id, n in step.num_tokens.items()
-        ]
-        return {"traceEvents": names + slices, "displayTimeUnit": "ms"}

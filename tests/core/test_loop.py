@@ -1,6 +1,5 @@
 """The loop, its trace and its metrics, on a clock that moves 10 ms per step."""
 
-import json
 import subprocess
 import sys
 
@@ -118,15 +117,6 @@ def test_a_step_with_nothing_to_do_runs_no_model():
     loop = make_loop()
     loop.executor = None
     assert loop.step().num_tokens == {}
-
-
-def test_the_perfetto_export_is_json_with_a_slice_per_request_and_step():
-    trace = make_loop().run([Request("a", range(13), SamplingParams(2))])
-    events = json.loads(json.dumps(trace.to_perfetto()))["traceEvents"]
-    slices = [e for e in events if e["ph"] == "X"]
-    assert [e["name"] for e in slices] == ["8 tokens", "5 tokens", "1 token"]
-    assert [e["ts"] for e in slices] == pytest.approx([0, 10_000, 20_000])
-    assert all(e["dur"] == pytest.approx(10_000) for e in slices)
 
 
 def test_metrics_on_the_five_tokens_where_people_differ():

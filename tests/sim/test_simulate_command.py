@@ -117,12 +117,6 @@ def test_no_token_means_no_latency(simulate):
     assert document["ttft_ms"]["p99"] is None and document["requests"] == document["steps"] == 0
 
 
-def test_the_run_is_written_for_perfetto(simulate, tmp_path):
-    out = tmp_path / "out.json"
-    simulate(load(2), options=("--trace", str(out)))
-    assert len(json.loads(out.read_text())["traceEvents"]) == 2 + 2 * 64
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -1,0 +1,1 @@
+"""Runs as traces that ui.perfetto.dev opens, in Chrome's Trace Event Format. Standard library only."""

@@ -1,0 +1,78 @@
+"""Each way in which a trace can be wrong is found, and named by its event."""
+
+import copy
+import json
+import math
+
+import pytest
+
+from lab.core.errors import ConfigError
+from lab.perfetto.events import Process, document
+from lab.perfetto.validate import validate
+
+
+@pytest.fixture
+def trace():
+    process = Process(1, "p")
+    inner, outer = process.slice("t", "inner", 10, 20), process.slice("t", "outer", 0, 30)
+    own = [outer, inner, process.instant("t", "now", 5), process.counter("bytes", 0, {"held": 3})]
+    return document((process, own))
+
+
+OUTER, INNER, MOMENT, COUNTER = 3, 4, 5, 6  # places of the events: the names come first
+FAULTS = {
+    "no phase": (INNER, {"ph": "Z"}),
+    "a name that is no text": (INNER, {"name": 7}),
+    "args that are no object": (INNER, {"args": [1]}),
+    "a pid that is no number": (MOMENT, {"pid": "1"}),
+    "no tid": (INNER, {"tid": None}),
+    "a time before 0": (MOMENT, {"ts": -1}),
+    "a time that is no number": (INNER, {"ts": "0"}),
+    "an endless slice": (INNER, {"dur": math.inf}),
+    "a counter without a value": (COUNTER, {"args": {}}),
+    "a counter of words": (COUNTER, {"args": {"held": "much"}}),
+    "a track without a name": (MOMENT, {"tid": 9}),
+    "slices that overlap in part": (INNER, {"dur": 0.021}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named_by_its_event(trace, fault):
+    validate(trace)
+    index, change = FAULTS[fault]
+    broken = copy.deepcopy(trace)
+    broken["traceEvents"][index] |= change
+    with pytest.raises(ConfigError, match=f"^event {index}: "):
+        validate(broken)
+
+
+def test_neighbours_may_touch_and_a_slice_may_fill_another(trace):
+    for start, dur in ((0.03, 0.01), (0, 0.03), (0, 0)):
+        trace["traceEvents"][INNER] |= {"ts": start, "dur": dur}
+        validate(trace)
+
+
+def test_what_is_in_a_trace(trace):
+    contents = validate(trace)
+    assert contents.kinds == {"names": 3, "slices": 2, "moments": 1, "counter values": 1}
+    assert (contents.tracks, contents.counters, contents.start, contents.end) == (1, ("bytes",), 0, 0.03)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"traceEvents": []}', '{"traceEvents": [3]}', "[" * 100_000, "\xff"])
+def test_what_is_no_trace_is_refused_in_one_line(lab, tmp_path, text):
+    path = tmp_path / "t.json"
+    path.write_bytes(text.encode("latin-1"))
+    status, _, err = lab("trace", str(path))
+    assert status == 2 and len(err.splitlines()) == 1 and str(path) in err
+
+
+def test_a_file_that_is_not_there(lab, tmp_path):
+    status, _, err = lab("trace", str(tmp_path / "none.json"))
+    assert status == 2 and "No such file" in err
+
+
+def test_rounding_lets_no_neighbours_overlap():
+    process = Process(1, "p")
+    edges = [round(i * 1e9 / 3) for i in range(1000)]
+    own = [process.slice("t", "s", *pair) for pair in zip(edges, edges[1:])]
+    validate(json.loads(json.dumps(document((process, own)))))
