@@ -4,6 +4,7 @@ Pyodide comes from npm at the version and with the hashes of tools/live/package-
 what the figures use is shipped, compiled (tools/live/pack.py). Needs npm and Node 18 or newer, and the network once.
 """
 
+import gzip
 import hashlib
 import json
 import shutil
@@ -19,14 +20,9 @@ TARGET = ROOT / "_build/live"  # not below _build/vendor, which each language ha
 NPM = ROOT / "_build/npm"
 PYODIDE = NPM / "node_modules/pyodide"
 PACKAGES = ("core", "live", "policies", "sim", "streams")  # of lab: what lab.live may import
-AS_THEY_ARE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
-
-# What a page that ships these files has to say; the credits page says it too.
-NOTICES = (
-    ("Pyodide {version}", "MPL-2.0", "https://github.com/pyodide/pyodide/tree/{version}"),
-    ("CPython {python}", "PSF-2.0", "https://github.com/python/cpython/blob/v{python}/LICENSE"),
-    ("Emscripten", "MIT", "https://github.com/emscripten-core/emscripten/blob/main/LICENSE"),
-)
+SCRIPTS = ("pyodide.mjs", "pyodide.asm.mjs")
+WASM = "pyodide.asm.wasm"
+NOTICES = ("NOTICE.txt", "LICENSE-python.txt")  # what has to go with these files; the credits page links to them
 
 
 class CannotVendor(Exception):
@@ -67,32 +63,41 @@ def state() -> str:
     return digest.hexdigest()
 
 
+def gzip_to(target: Path, content: bytes) -> None:
+    """The worker unpacks it: not all hosts compress, and none does it as well.
+
+    Not named .gz, which some servers would unpack, or say that it is to be.
+    """
+    target.write_bytes(gzip.compress(content, 9, mtime=0))
+
+
 def vendor() -> Path:
-    """Make the folder anew if anything has changed; return it. Raises CannotVendor."""
-    stamp = TARGET / "state"
-    if stamp.exists() and stamp.read_text() == state():
+    """Make the folder anew if anything has changed; return it. Raises CannotVendor, and then there is no folder."""
+    if is_current():
         return TARGET
-    fetch()
     shutil.rmtree(TARGET, ignore_errors=True)
-    TARGET.mkdir(parents=True)
-    sources = NPM / "lab.zip"
+    fetch()
+    sources, packed = NPM / "lab.zip", NPM / "python.zip"
     with zipfile.ZipFile(sources, "w") as archive:
         for path in lab_files():
             archive.write(path, path.relative_to(ROOT))
-    run(["node", str(HERE / "pack.mjs"), str(PYODIDE), str(sources), str(TARGET)], ROOT)
-    for name in AS_THEY_ARE:
+    run(["node", str(HERE / "pack.mjs"), str(PYODIDE), str(sources), str(packed)], ROOT)
+    TARGET.mkdir(parents=True)
+    gzip_to(TARGET / "python.zip.gzip", packed.read_bytes())
+    gzip_to(TARGET / f"{WASM}.gzip", (PYODIDE / WASM).read_bytes())
+    for name in SCRIPTS:
         shutil.copyfile(PYODIDE / name, TARGET / name)
     info = json.loads((PYODIDE / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     (TARGET / "pyodide-lock.json").write_text(json.dumps({"info": info, "packages": {}}), encoding="utf-8")
-    (TARGET / "NOTICE.txt").write_text(notice(info["python"]), encoding="utf-8")
-    stamp.write_text(state())
+    for name in NOTICES:
+        shutil.copyfile(HERE / name, TARGET / name)
+    (TARGET / "state").write_text(state())
     return TARGET
 
 
-def notice(python: str) -> str:
-    version = json.loads((PYODIDE / "package.json").read_text(encoding="utf-8"))["version"]
-    lines = (f"{name}, {licence}: {url}" for name, licence, url in NOTICES)
-    return "".join(line.format(version=version, python=python) + "\n" for line in lines)
+def is_current() -> bool:
+    stamp = TARGET / "state"
+    return stamp.exists() and stamp.read_text() == state()
 
 
 def main() -> int:

@@ -124,7 +124,7 @@ def test_nonsense_in_the_address_is_said_and_harmless(visit, name, value):
 
 
 @pytest.mark.parametrize(
-    "lost", ["live-worker.mjs", "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "stdlib.zip", "lab.zip"]
+    "lost", ["live-worker.mjs", "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python.zip"]
 )
 def test_a_missing_file_is_said_and_the_recording_stays(visit, lost):
     page = visit("en/page.html", lose=lost)

@@ -1,7 +1,7 @@
-"""Runs inside Pyodide while the book is built: packs what of the standard library the figures use, compiled.
+"""Runs inside Pyodide while the book is built: packs what the figures import, compiled, into python.zip.
 
-Compiling is most of what a browser would do otherwise. The lab lies unpacked in the working directory, where the page
-unpacks it too, so that the names in its tracebacks are right.
+That is the lab and a part of the standard library, whose zip it takes the place of in the browser. Compiling is most of
+what a browser would do otherwise. The lab's sources lie unpacked in the working directory.
 """
 
 import json
@@ -15,10 +15,10 @@ from typing import get_args
 from lab.live.registry import FIGURES, answer
 from lab.live.words import Lang
 
-STDLIB = f"/lib/python{sys.version_info.major}{sys.version_info.minor}.zip"
+STDLIB = Path(f"/lib/python{sys.version_info.major}{sys.version_info.minor}.zip")
+LAB = Path.cwd()
 # What Python and Pyodide import only once something is wrong or a file has a name that is not ASCII.
 MARGIN = ("encodings.ascii", "encodings.cp437", "encodings.idna", "encodings.latin_1", "linecache", "tokenize")
-UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH  # nothing to compare with in a browser
 
 
 def use_everything() -> None:
@@ -34,36 +34,28 @@ def use_everything() -> None:
         traceback.format_exc()
 
 
-def pack_stdlib(target: str) -> None:
-    """A zip of .pyc without docstrings, which Python imports from as from the zip of .py that it takes the place of."""
-    source, compiled = Path("stdlib"), Path("compiled.pyc")
+def used(root: Path) -> list[Path]:
+    """The sources below `root` that were imported, relative to it, in the order of their names."""
+    origins = (Path(module.__spec__.origin or "") for module in sys.modules.values() if module.__spec__)
+    return sorted(origin.relative_to(root) for origin in set(origins) if origin.is_relative_to(root))
+
+
+def pack(target: str) -> None:
+    """.pyc without docstrings and asserts, not deflated: all of it is, as one stream, which makes it smaller.
+
+    The files have no date, so that the same sources make the same archive.
+    """
+    sources = Path("stdlib")
     with zipfile.ZipFile(STDLIB) as archive:
-        archive.extractall(source)
-    origins = {module.__spec__.origin or "" for module in sys.modules.values() if module.__spec__}
-    used = sorted(Path(origin).relative_to(STDLIB) for origin in origins if origin.startswith(STDLIB))
+        archive.extractall(sources)
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH  # nothing to compare with in a browser
     with zipfile.ZipFile(target, "w") as archive:
-        for name in used:
-            py_compile.compile(str(source / name), str(compiled), f"{STDLIB}/{name}", True, 2, UNCHECKED)
-            store(archive, name.with_suffix(".pyc"), compiled)
-
-
-def pack_lab(target: str) -> None:
-    """The lab's sources that the figures use, each with its .pyc where Python looks for it."""
-    modules = (module for name, module in sys.modules.items() if name.split(".")[0] == "lab")
-    files = {Path(module.__file__) for module in modules if module.__file__}
-    with zipfile.ZipFile(target, "w") as archive:
-        for source in sorted(file.relative_to(Path.cwd()) for file in files):
-            compiled = py_compile.compile(str(source.absolute()), doraise=True, invalidation_mode=UNCHECKED)
-            assert compiled is not None
-            for path in (source, Path(compiled).relative_to(Path.cwd())):
-                store(archive, path, path)
-
-
-def store(archive: zipfile.ZipFile, name: Path, path: Path) -> None:
-    """Without a date, so that the same sources make the same archive."""
-    archive.writestr(zipfile.ZipInfo(str(name)), path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+        for root, folder in ((STDLIB, sources), (LAB, LAB)):
+            for name in used(root):
+                py_compile.compile(str(folder / name), "compiled", f"{STDLIB / name}", True, 2, unchecked)
+                compiled = Path("compiled").read_bytes()
+                archive.writestr(zipfile.ZipInfo(str(name.with_suffix(".pyc"))), compiled)
 
 
 use_everything()
-pack_stdlib("stdlib.zip")
-pack_lab("lab.zip")
+pack("python.zip")

@@ -3,26 +3,29 @@ let answer = null;
 
 const fail = (error) => postMessage({ failed: String(error?.message ?? error) });
 
-// loadPyodide never settles if one of its files can't be had; so whoever fetches reports.
+// loadPyodide never settles if one of its files can't be had; so whoever fetches reports. The large ones were packed by
+// tools/vendor_pyodide.py, and the type is what WebAssembly asks for.
+const TYPES = { wasm: "application/wasm", zip: "application/zip" };
 const fetchAnything = self.fetch;
-self.fetch = async (...what) => {
+self.fetch = async (what) => {
   try {
-    const response = await fetchAnything(...what);
-    if (!response.ok) throw new Error(`${response.status} ${new URL(response.url).pathname}`);
-    return response;
+    const url = new URL(what, location);
+    const type = TYPES[url.pathname.split(".").at(-1)];
+    const response = await fetchAnything(type ? `${url}.gzip` : url);
+    if (!response.ok) throw new Error(`${response.status} ${url.pathname}`);
+    if (!type) return response;
+    return new Response(response.body.pipeThrough(new DecompressionStream("gzip")), { headers: { "content-type": type } });
   } catch (error) {
     fail(error);
     throw error;
   }
 };
 
-// It takes only what is served as application/wasm, which not every server knows.
+// Nor if its code is refused, or does not arrive whole: it only warns.
 const instantiateStreaming = WebAssembly.instantiateStreaming;
-WebAssembly.instantiateStreaming = async (source, imports) => {
+WebAssembly.instantiateStreaming = async (...what) => {
   try {
-    const response = await source;
-    if (response.headers.get("content-type") === "application/wasm") return await instantiateStreaming(response, imports);
-    return await WebAssembly.instantiate(await response.arrayBuffer(), imports);
+    return await instantiateStreaming(...what);
   } catch (error) {
     fail(error);
     throw error;
@@ -31,11 +34,7 @@ WebAssembly.instantiateStreaming = async (source, imports) => {
 
 async function boot(base) {
   const { loadPyodide } = await import(new URL("pyodide.mjs", base));
-  const [python, lab] = await Promise.all([
-    loadPyodide({ indexURL: base, stdLibURL: new URL("stdlib.zip", base).href }),
-    fetch(new URL("lab.zip", base)).then((response) => response.arrayBuffer()),
-  ]);
-  python.unpackArchive(lab, "zip");
+  const python = await loadPyodide({ indexURL: base, stdLibURL: new URL("python.zip", base).href });
   answer = python.pyimport("lab.live.registry").answer;
 }
 
