@@ -6,6 +6,7 @@ from typing import Protocol
 from lab.core.errors import ConfigError
 from lab.core.plan import StepPlan
 from lab.core.scheduler import Scheduler
+from lab.policies.swap import SwapPlan
 
 MAX_SECONDS = 1e6  # for anything in a step: 11 days
 
@@ -63,3 +64,20 @@ class Roofline:
     def seconds(self, plan: StepPlan, scheduler: Scheduler) -> float:
         context = context_tokens(plan, scheduler)
         return self.step_s + self.token_s * plan.total_tokens + self.context_s * context
+
+
+@dataclass(frozen=True)
+class SwapCost:
+    """A step's own cost, and on top of it the copies of KV blocks that the step waits for, as if nothing ran meanwhile.
+
+    `block_bytes` is a block in all layers, `bytes_per_s` the link between device and host, one way at a time.
+    """
+
+    step: CostModel
+    block_bytes: int
+    bytes_per_s: float
+
+    def seconds(self, plan: StepPlan, scheduler: Scheduler) -> float:
+        copies = (*plan.swapped_out, *plan.swapped_in) if isinstance(plan, SwapPlan) else ()
+        num_blocks = sum(len(copy.host) for copy in copies)
+        return self.step.seconds(plan, scheduler) + num_blocks * self.block_bytes / self.bytes_per_s

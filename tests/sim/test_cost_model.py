@@ -3,7 +3,8 @@
 import pytest
 
 from lab.core import CacheConfig, ConfigError, Request, SamplingParams, Scheduler, SchedulerConfig, StepPlan
-from lab.sim.cost_model import LinearCost, Roofline, context_tokens
+from lab.policies.swap import BlockCopy, SwapPlan
+from lab.sim.cost_model import LinearCost, Roofline, SwapCost, context_tokens
 from lab.sim.devices import DEVICES, LLAMA_3_1_8B, predict
 from lab.sim.fit import Measured, fit, solve
 
@@ -20,6 +21,15 @@ def test_what_a_step_costs_by_hand():
     assert Roofline(1.0, 0.1, 0.001).seconds(plan, scheduler) == pytest.approx(1 + 10 + 0.2)
     assert LinearCost().seconds(plan, scheduler) == pytest.approx(0.007)
     assert LinearCost().seconds(StepPlan({}), scheduler) == pytest.approx(0.005)
+
+
+def test_a_step_waits_for_its_copies():
+    cost = SwapCost(LinearCost(), block_bytes=1000, bytes_per_s=1e6)
+    scheduler = Scheduler(SchedulerConfig(100, 8), CacheConfig(100))
+    out, back = BlockCopy("a", (4, 5, 6), (0, 1, 2)), BlockCopy("b", (7,), (3,))
+    assert cost.seconds(SwapPlan({}, swapped_out=(out,)), scheduler) == pytest.approx(0.005 + 0.003)
+    assert cost.seconds(SwapPlan({}, swapped_out=(out,), swapped_in=(back,)), scheduler) == pytest.approx(0.009)
+    assert cost.seconds(StepPlan({}), scheduler) == pytest.approx(0.005)
 
 
 def test_an_8b_model_on_an_rtx_4090_as_its_data_sheet_has_it():
