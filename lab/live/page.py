@@ -29,7 +29,7 @@ def figure_html(figure: Figure, lang: Lang) -> str:
     shown = {width: json.loads(answer(figure.name, json.dumps(defaults), lang, width)) for width in (WIDE, NARROW)}
     words = json.dumps({name: both.of(lang) for name, both in WORDS.items()}, ensure_ascii=False)
     reply, title = shown[WIDE], escape(figure.title.of(lang))
-    knobs = "\n".join(knob_html(figure.name, knob, lang) for knob in figure.knobs)
+    knobs = "\n".join(knob_html(knob, lang) for knob in figure.knobs)
     rows = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in reply["rows"])
     notes = "".join(f"<li>{escape(note)}</li>" for note in reply["notes"])
     return f"""<div class="live" data-figure="{figure.name}" data-lang="{lang}" data-words="{escape(words)}">
@@ -48,20 +48,21 @@ def figure_html(figure: Figure, lang: Lang) -> str:
 """
 
 
-def knob_html(figure: str, knob: Knob, lang: Lang) -> str:
-    """A native slider over the places of the marks, or a native list; the label is its name for everybody."""
-    name = f'id="live-{figure}-{knob.name}" name="{knob.name}"'
-    label = f'<label for="live-{figure}-{knob.name}">{escape(knob.label.of(lang))}</label>'
+def knob_html(knob: Knob, lang: Lang) -> str:
+    """A native slider over the places of the marks, or a native list; the label is its name for everybody.
+
+    The label is around it: a notebook may show a figure twice, and an id would then be there twice.
+    """
     if isinstance(knob, Slider):
         marks, value = json.dumps(knob.marks), knob.shown(knob.default, lang)
-        place = list(knob.marks).index(knob.default)
+        last, place = len(knob.marks) - 1, list(knob.marks).index(knob.default)
         control = (
-            f'<input type="range" {name} min="0" max="{len(knob.marks) - 1}" value="{place}" data-marks="{marks}" '
+            f'<input type="range" name="{knob.name}" min="0" max="{last}" value="{place}" data-marks="{marks}" '
             f'aria-valuetext="{value}"><span class="live-value" aria-hidden="true">{value}</span>'
         )
     else:
-        control = f"<select {name}>{''.join(options_html(knob.options, knob.default, lang))}</select>"
-    return f'<div class="live-knob">{label}{control}</div>'
+        control = f'<select name="{knob.name}">{"".join(options_html(knob.options, knob.default, lang))}</select>'
+    return f'<label class="live-knob"><span>{escape(knob.label.of(lang))}</span>{control}</label>'
 
 
 def options_html(options: Mapping[str, Both], default: str, lang: Lang) -> Iterator[str]:

@@ -1,0 +1,119 @@
+"""The widget's script in Chromium, as anywidget runs it, over a real kernel: only the model between the two is ours."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from lab.live.page import RUN, WORDS
+from lab.live.registry import answer
+from tests.live.kernel import Kernel
+from tools.notebook import WIDGET
+
+CELL = "import os\nos.environ['BOOK_LANG'] = 'en'\nfrom lab.show.live import live\nfigure = live('gantt')\nfigure"
+# What a widget has of ipywidgets' model, and what anywidget does with its script: a blob, and calls of `render`.
+SHOW = """async ({id, state}) => {
+  const listeners = new Set();
+  const model = {
+    get: (key) => state[key],
+    set: (key, value) => { state[key] = value; },
+    save_changes: () => tell(id, {method: "update", state: {settings: state.settings}, buffer_paths: []}),
+    on: (event, listener) => listeners.add(listener),
+    off: (event, listener) => listeners.delete(listener),
+    send: async (content) => {
+      const replies = await tell(id, {method: "custom", content});
+      for (const reply of replies) for (const listener of [...listeners]) listener(reply);
+    },
+  };
+  document.head.append(Object.assign(document.createElement("style"), {textContent: state._css}));
+  const script = URL.createObjectURL(new Blob([state._esm], {type: "text/javascript"}));
+  const widget = (await import(script)).default;
+  window.view = () => widget.render({model, el: document.body.appendChild(document.createElement("section"))});
+  window.awaited = () => listeners.size;
+}"""
+FULL = json.loads(answer("gantt", '{"budget": 8192}', "en", 680))["text"]
+ALONE = json.loads(answer("gantt", '{"decoders": 8}', "en", 680))["text"]
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    kernel = Kernel.start()
+    yield kernel
+    kernel.stop()
+
+
+@pytest.fixture(scope="module")
+def address(serve, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebook")
+    (folder / "index.html").write_text('<!doctype html><title>Notebook</title><link rel="icon" href="data:,">')
+    return serve(folder)
+
+
+@pytest.fixture
+def notebook(visit, kernel):
+    """A page with a view of the figure that a cell made; `window.view()` adds another. `hold` keeps messages back."""
+
+    def notebook():
+        notebook.hold = False
+        id = kernel.run(CELL)[WIDGET]["model_id"]
+        page = visit("index.html")
+        page.clock.install()
+        page.expose_function("tell", lambda id, data: [] if notebook.hold else kernel.tell(id, data))
+        page.evaluate(SHOW, {"id": id, "state": kernel.comms[id]})
+        page.evaluate("view()")
+        return page
+
+    return notebook
+
+
+def turn(view, label, key):
+    view.get_by_role("slider", name=label).press(key)
+
+
+def test_the_kernel_answers_the_knobs(notebook, kernel):
+    page = notebook()
+    view, before = page.locator(".live"), page.url
+    expect(view.get_by_role("status")).to_have_text(WORDS["ready"].en)
+    assert view.locator("svg:visible").count() == 1 and view.get_by_role("button", name=RUN.en).count() == 0
+    turn(view, "token budget of a step", "End")
+    expect(view.locator(".live-text")).to_have_text(FULL)
+    assert view.locator("svg").count() == 1
+    assert page.url == before, "the notebook's address is not the figure's"
+    assert kernel.run("print(figure.settings)") == {"text/plain": "{'budget': 8192}"}
+    assert page.evaluate("awaited()") == 0
+
+
+def test_views_of_one_figure_do_not_take_each_others_answers(notebook):
+    page = notebook()
+    page.evaluate("view()")
+    first, second = page.locator(".live").all()
+    turn(first, "token budget of a step", "End")
+    turn(second, "requests that decode", "End")
+    expect(first.locator(".live-text")).to_have_text(FULL)
+    expect(second.locator(".live-text")).to_have_text(ALONE)
+
+
+def test_a_view_that_is_drawn_again_has_the_settings(notebook):
+    page = notebook()
+    turn(page.locator(".live"), "token budget of a step", "End")
+    expect(page.locator(".live-text")).to_have_text(FULL)
+    page.evaluate("view()")
+    again = page.locator(".live").nth(1)
+    expect(again.locator(".live-text")).to_have_text(FULL)
+    assert again.get_by_role("slider", name="token budget").get_attribute("aria-valuetext") == "8192"
+
+
+def test_a_kernel_that_says_nothing_is_asked_again_at_the_next_turn(notebook):
+    page = notebook()
+    view = page.locator(".live")
+    notebook.hold = True
+    turn(view, "requests that decode", "End")
+    expect(view.locator(".live-picture")).to_have_attribute("aria-busy", "true")
+    page.clock.fast_forward(121_000)
+    expect(view.get_by_role("status")).to_have_text(WORDS["failed"].en.format(WORDS["slow"].en))
+    assert view.locator("svg:visible").count() == 1
+    notebook.hold = False
+    turn(view, "requests that decode", "Home")
+    turn(view, "token budget of a step", "End")
+    expect(view.locator(".live-text")).to_have_text(FULL)
+    expect(view.get_by_role("status")).to_have_text("")
