@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from transformers.utils import logging
 
-from bench import decode, prefill
+from bench import decode, memory, mixed, prefill
 from bench.neighbours import Neighbours
 from bench.report import record, show, verdict
 from bench.table import ROOT, Run, Skipped, Table
@@ -17,8 +17,10 @@ from lab.model.device import DTYPES
 TABLES: dict[str, Table] = {
     "prefill": prefill.TABLE,
     "decode": decode.TABLE,
+    "mixed": mixed.TABLE,
+    "memory": memory.TABLE,
 }
-DEFAULT_DTYPES = ["float32", "bfloat16"]
+DEFAULT_DTYPES = ["bfloat16", "float32"]
 RECORDS = ROOT / "data" / "bench"
 
 
@@ -34,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(name: str, args: argparse.Namespace) -> None:
     """One table: measured, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
-    run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick)
+    run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds)
     print(f"{name}: {table.title}; {run.threads} threads, median of {run.repeats}")
     try:
         rows = show(table.rows(run))

@@ -1,74 +1,92 @@
-"""Ours and theirs in turn, in one process, by the processor time they use."""
+"""The same work by every engine in turn: one row of a table for each."""
 
-from collections.abc import Callable, Iterator, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from bench.models import TINY, llama
+from bench.field import Field
+from bench.player import Refused, Sample, Tokens
 from bench.table import Row, Run
-from lab.measure.timing import Timing, measure_interleaved
-from lab.model.device import DTYPES
+from lab.measure.work import Work
 
-Tokens = list[list[int]]  # of each prompt
-CPU = torch.device("cpu")
-MEASURED = [f"{who}_{what}" for who in ("ours", "peer") for what in ("ms", "min_ms", "max_ms")]
-UNITS = dict.fromkeys(MEASURED, "ms") | {"peer": "the faster way", "ratio": "1"}
+UNITS = {
+    "ms": "ms",
+    "min_ms": "ms",
+    "max_ms": "ms",
+    "tokens_per_s": "1/s",
+    "of_matmul": "of the measured matmul rate",
+    "of_bandwidth": "of the measured memory rate",
+    "agrees": "of the tokens are ours",
+    "ratio": "ours / this one",
+}
 
 
 @dataclass(frozen=True)
-class Contest:
-    """The same work done by us and, in one or several ways, by transformers: each call returns the tokens chosen."""
+class Entry:
+    """How one engine does the work."""
+
+    engine: str
+    call: Callable[[], Sample]
+    goal: float | None = None  # ours / this one, at most
+
+
+@dataclass(frozen=True)
+class Case:
+    """Some work, and all who do it, ours first."""
 
     settings: Mapping[str, Any]
-    goal: float  # ours / theirs, at most
-    ours: Callable[[], Tokens]
-    theirs: Mapping[str, Callable[[], Tokens]]
+    work: Sequence[Work]  # of its steps
+    tokens: int  # in terms of which its rate is given
+    entries: Sequence[Entry]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.settings.items())
 
 
-def rows_of(contests: Callable[..., list[Contest]], **quick: Any) -> Callable[[Run], Iterator[Row]]:
-    """The rows of a table of contests, for each dtype; `quick` are the arguments of `contests` in a quick run."""
-
-    def rows(asked: Run) -> Iterator[Row]:
-        for dtype in asked.dtypes:
-            pair = llama(DTYPES[dtype], **(TINY if asked.quick else {}))
-            for contest in asked.in_time(contests(pair, **(quick if asked.quick else {}))):
-                yield {"dtype": dtype, **run(contest, is_exact=pair.is_exact, repeats=asked.repeats)}
-
+def contest(case: Case, field: Field, run: Run) -> list[Row]:
+    """A row an engine, of those that can. Who refuses is noted as left out."""
+    entries = [entry for entry in case.entries if _warm_up(entry, case, run)]
+    samples: dict[str, list[Sample]] = {entry.engine: [] for entry in entries}
+    for _ in range(run.repeats):
+        for entry in entries:
+            samples[entry.engine].append(entry.call())
+    ours = samples[entries[0].engine]
+    base = statistics.median(sample.ms for sample in ours)
+    flops, nbytes = (sum(getattr(work, name) for work in case.work) for name in ("flops", "nbytes"))
+    rows: list[Row] = []
+    for entry in entries:
+        times = [sample.ms for sample in samples[entry.engine]]
+        seconds = statistics.median(times) / 1e3
+        rows.append(
+            {
+                **case.settings,
+                "engine": entry.engine,
+                "ms": statistics.median(times),
+                "min_ms": min(times),
+                "max_ms": max(times),
+                "tokens_per_s": case.tokens / seconds,
+                "of_matmul": flops / seconds / field.limits.flops_per_s,
+                "of_bandwidth": nbytes / seconds / field.limits.bytes_per_s,
+                "agrees": _agreement([sample.tokens for sample in samples[entry.engine]], [s.tokens for s in ours]),
+                "ratio": base / statistics.median(times),
+                "goal": entry.goal,
+            }
+        )
     return rows
 
 
-class Disagreement(AssertionError):
-    """Both did not choose the same tokens, so their times are not of the same work."""
+def _warm_up(entry: Entry, case: Case, run: Run) -> bool:
+    """The first call, which doesn't count. False if the engine can't do such work."""
+    try:
+        entry.call()
+    except Refused as why:
+        run.left_out.append(f"{entry.engine}, {case}: {why}")
+        return False
+    return True
 
 
-def run(contest: Contest, *, is_exact: bool, repeats: int) -> dict[str, Any]:
-    """One row of a table: milliseconds of both, theirs in their fastest way, and the ratio of the medians.
-
-    Raises Disagreement if `is_exact` and any two calls of a round chose different tokens.
-    """
-    tokens: dict[str, list[Tokens]] = {}
-
-    def keeping(name: str, call: Callable[[], Tokens]) -> Callable[[], None]:
-        return lambda: tokens.setdefault(name, []).append(call())
-
-    calls = {"ours": contest.ours, **contest.theirs}
-    calls_kept = {name: keeping(name, call) for name, call in calls.items()}
-    timings = measure_interleaved(calls_kept, CPU, repeats=repeats, clock="process")
-    for name in contest.theirs:
-        if is_exact and tokens[name] != tokens["ours"]:
-            raise Disagreement(f"{dict(contest.settings)}: ours and transformers' {name} chose different tokens")
-    fastest = min(contest.theirs, key=lambda name: timings[name].median)
-    return {
-        **contest.settings,
-        **_columns("ours", timings["ours"]),
-        "peer": f"transformers {fastest}",
-        **_columns("peer", timings[fastest]),
-        "ratio": timings["ours"].median / timings[fastest].median,
-        "goal": contest.goal,
-    }
-
-
-def _columns(who: str, timing: Timing) -> dict[str, float]:
-    return {f"{who}_ms": timing.median, f"{who}_min_ms": timing.min, f"{who}_max_ms": timing.max}
+def _agreement(theirs: Sequence[Tokens], ours: Sequence[Tokens]) -> float:
+    """The share of tokens that are the same."""
+    pairs = [(a, b) for x, y in zip(theirs, ours) for row, mine in zip(x, y) for a, b in zip(row, mine)]
+    return sum(a == b for a, b in pairs) / len(pairs)

@@ -1,70 +1,40 @@
-"""Decode: the next tokens of prompts that are computed already, all prompts in one batch.
+"""Decode: the next tokens of prompts that are computed already, all in one batch."""
 
-Each call goes on where the last one stopped, so the context grows alike for all and no prompt is computed twice: the
-warm-up call computes it.
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
-import torch
-from transformers import DynamicCache
+from bench.contest import UNITS, Case, Entry, contest
+from bench.field import Field, fields
+from bench.table import Row, Run, Table
+from lab.measure.work import Piece, step_work
 
-from bench.contest import UNITS, Contest, Tokens, rows_of
-from bench.models import Pair
-from bench.table import Table
-from lab.core import SamplingParams
-from lab.engine import Engine
-
+# (requests, tokens of each); the most telling rows first: what the time does not suffice for is at the end.
+CASES = [(1, 128), (8, 128), (32, 128), (1, 2048), (8, 2048), (32, 2048)]
+QUICK = [(1, 24), (3, 24)]
+NEW_TOKENS = 8  # of each request in one call
 GOAL = 1.0
 
 
-def contests(
-    pair: Pair, batch_sizes: tuple[int, ...] = (1, 16), context: int = 1024, new_tokens: int = 16
-) -> list[Contest]:
-    return [contest(pair, batch_size, context, new_tokens) for batch_size in batch_sizes]
+def rows(run: Run) -> Iterator[Row]:
+    for field in fields(run):
+        for case in run.in_time([decode(field, *sizes) for sizes in (QUICK if run.quick else CASES)], field.dtype):
+            yield from contest(case, field, run)
 
 
-def contest(pair: Pair, batch_size: int, context: int, new_tokens: int) -> Contest:
-    """transformers in two ways: its `generate`, and bare forward passes, which spare it generate's bookkeeping."""
-    prompts = [pair.prompt(context, seed) for seed in range(batch_size)]
-
-    def calls(of: Callable[[Pair, list[list[int]], int], Iterator[Tokens]]) -> Callable[[], Tokens]:
-        return partial(next, of(pair, prompts, new_tokens))
-
-    return Contest(
-        settings={"batch": batch_size, "context": context, "new_tokens": new_tokens},
-        goal=GOAL,
-        ours=calls(ours),
-        theirs={"generate": calls(generate), "forward": calls(forward)},
-    )
-
-
-def ours(pair: Pair, prompts: list[list[int]], new_tokens: int) -> Iterator[Tokens]:
-    engine = Engine(pair.ours, kv_cache_memory_bytes=2**30, max_num_batched_tokens=sum(map(len, prompts)))
-    requests = [engine.submit(prompt, SamplingParams(max_tokens=1024)) for prompt in prompts]
-    while True:
-        for _ in range(new_tokens):
-            engine.step()
-        yield [request.output_token_ids[-new_tokens:] for request in requests]
+def decode(field: Field, batch: int, context: int) -> Case:
+    prompts = [field.pair.prompt(context, seed) for seed in range(batch)]
+    entries = [
+        Entry(
+            player.name,
+            partial(player.decode, prompts, NEW_TOKENS),
+            None if player is field.ours or player.name.startswith("llama.cpp") else GOAL,
+        )
+        for player in field.players
+    ]
+    config, dtype = field.pair.ours.decoder.config, field.pair.ours.decoder.dtype
+    work = [step_work(config, [Piece(1, context + 1)] * batch, dtype)] * NEW_TOKENS  # the context as it begins
+    settings = {"dtype": field.dtype, "batch": batch, "context": context}
+    return Case(settings, work, batch * NEW_TOKENS, entries)
 
 
-def generate(pair: Pair, prompts: list[list[int]], new_tokens: int) -> Iterator[Tokens]:
-    cache, ids = DynamicCache(config=pair.theirs.config), torch.tensor(prompts)
-    while True:
-        ids = pair.theirs.generate(ids, cache=cache, max_new_tokens=new_tokens, do_sample=False)
-        yield ids[:, -new_tokens:].tolist()
-
-
-@torch.inference_mode()
-def forward(pair: Pair, prompts: list[list[int]], new_tokens: int) -> Iterator[Tokens]:
-    cache, ids = DynamicCache(config=pair.theirs.config), torch.tensor(prompts)
-    while True:
-        new = []
-        for _ in range(new_tokens):
-            ids = pair.theirs(ids, cache=cache, logits_to_keep=1).logits.argmax(-1)
-            new.append(ids)
-        yield torch.cat(new, 1).tolist()
-
-
-TABLE = Table("milliseconds of processor time", rows_of(contests, batch_sizes=(1, 3), context=24, new_tokens=4), UNITS)
+TABLE = Table(f"{NEW_TOKENS} more tokens of each request, in milliseconds", rows, UNITS, seconds=420)

@@ -40,4 +40,21 @@ def _busy_elsewhere() -> float | None:
     if not stat.exists():
         return None
     user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = map(int, stat.read_text().split("\n")[0].split()[1:])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK") - time.process_time()
+    return (user + nice + system + irq + softirq + steal - _ours()) / os.sysconf("SC_CLK_TCK")
+
+
+def _ours() -> int:
+    """Clock ticks of this process and of all that it started, those that have ended included (proc_pid_stat(5))."""
+    ticks, parents = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
+        pid = int(path.parent.name)
+        parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))  # user, system, and its children's
+    ours = found = {os.getpid()}
+    while found:
+        found = {pid for pid, parent in parents.items() if parent in found}
+        ours = ours | found
+    return sum(ticks[pid] for pid in ours)

@@ -1,44 +1,46 @@
 """Prefill: one prompt, from its token ids to its first token, whole and in chunks."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 
-import torch
+from bench.contest import UNITS, Case, Entry, contest
+from bench.field import Field, fields
+from bench.table import Row, Run, Table
+from lab.measure.work import prefill_pieces, step_work
 
-from bench.contest import UNITS, Contest, Tokens, rows_of
-from bench.models import Pair
-from bench.table import Table
-from lab.core import SamplingParams
-from lab.engine import Engine
-
-CHUNK = 512
-WHOLE_GOAL, CHUNKED_GOAL = 1.0, 0.95
-
-
-def contests(pair: Pair, lengths: tuple[int, ...] = (2048, 4096), chunk: int = CHUNK) -> list[Contest]:
-    return [contest(pair, length, size) for length in lengths for size in (None, chunk)]
+# The most telling rows first: what the time does not suffice for is at the end.
+CASES = [(4096, 4096), (4096, 512), (2048, 2048), (2048, 512), (8192, 8192), (8192, 512)]
+CASES += [(4096, chunk) for chunk in (64, 256, 1024, 128, 2048)]
+QUICK = [(96, 96), (96, 32)]
+GOAL_CHUNK = 512
+LLAMA_CPP_TOKENS = 2048  # it takes several times as long as the others: one length shows it
 
 
-def contest(pair: Pair, length: int, chunk: int | None) -> Contest:
-    """`chunk` tokens at a time, or all at once."""
-    prompt = pair.prompt(length)
-    return Contest(
-        settings={"tokens": length, "chunk": chunk or length},
-        goal=WHOLE_GOAL if chunk is None else CHUNKED_GOAL,
-        ours=ours(pair, prompt, chunk or length),
-        theirs={"generate": theirs(pair, prompt, chunk)},
-    )
+def rows(run: Run) -> Iterator[Row]:
+    for field in fields(run):
+        for case in run.in_time([prefill(field, *sizes) for sizes in (QUICK if run.quick else CASES)], field.dtype):
+            yield from contest(case, field, run)
 
 
-def ours(pair: Pair, prompt: list[int], chunk: int) -> Callable[[], Tokens]:
-    """Through the engine: scheduler, loop and executor. A request that is alone is cut by the token budget."""
-    engine = Engine(pair.ours, max_num_batched_tokens=chunk)
-    return lambda: [done.token_ids for done in engine.generate([prompt], SamplingParams(max_tokens=1))]
+def prefill(field: Field, tokens: int, chunk: int) -> Case:
+    """Chunks beside our own whole prompt too: what cutting it costs."""
+    prompt = field.pair.prompt(tokens)
+    entries = [Entry(field.ours.name, partial(field.ours.prefill, prompt, chunk))]
+    if chunk < tokens:
+        goal = 1.1 if chunk == GOAL_CHUNK else None
+        entries.append(Entry("ours whole", partial(field.ours.prefill, prompt, tokens), goal))
+    for peer in field.peers:
+        if not (peer.name.startswith("llama.cpp") and tokens > LLAMA_CPP_TOKENS):
+            entries.append(Entry(peer.name, partial(peer.prefill, prompt, chunk), _goal(peer.name, tokens, chunk)))
+    config, dtype = field.pair.ours.decoder.config, field.pair.ours.decoder.dtype
+    work = [step_work(config, [piece], dtype) for piece in prefill_pieces(tokens, chunk)]
+    return Case({"dtype": field.dtype, "tokens": tokens, "chunk": chunk}, work, tokens, entries)
 
 
-def theirs(pair: Pair, prompt: list[int], chunk: int | None) -> Callable[[], Tokens]:
-    ids = torch.tensor([prompt])
-    options = {"max_new_tokens": 1, "do_sample": False, "prefill_chunk_size": chunk}
-    return lambda: pair.theirs.generate(ids, **options)[:, len(prompt) :].tolist()
+def _goal(peer: str, tokens: int, chunk: int) -> float | None:
+    if peer.startswith("transformers"):
+        return 1.0 if chunk in (tokens, GOAL_CHUNK) else None
+    return 1.1 if peer.startswith("vllm") and chunk == GOAL_CHUNK else None
 
 
-TABLE = Table("milliseconds of processor time", rows_of(contests, lengths=(96,), chunk=32), UNITS)
+TABLE = Table("one prompt to its first token, in milliseconds", rows, UNITS, seconds=840)

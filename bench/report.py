@@ -29,10 +29,10 @@ def _text(value: Any) -> str:
 
 
 def verdict(rows: Sequence[Row], run: Run, neighbours: Neighbours) -> str:
-    """How many rows reach their goal, what was left out, and whether the machine was quiet enough to believe them."""
-    judged = [row for row in rows if row.get("goal") is not None]
-    reached = sum(row["ratio"] <= row["goal"] for row in judged)
-    goals = f"{reached} of {len(judged)} rows reach their goal. " if judged else ""
+    """How many goals are reached, what was left out, and whether the machine was quiet enough to believe them."""
+    pairs = [(row.get(f"{of}ratio"), row.get(f"{of}goal")) for row in rows for of in ("", "ttft_")]
+    judged = [ratio <= goal for ratio, goal in pairs if goal is not None]
+    goals = f"{sum(judged)} of {len(judged)} goals are reached. " if judged else ""
     return "\n".join([*(f"left out: {line}" for line in run.left_out), goals + neighbours.verdict()])
 
 

@@ -28,13 +28,15 @@ class Run:
     left_out: list[str] = field(default_factory=list)  # one line each: which peer or rows, and why
     _began: float = field(default_factory=time.monotonic)
 
-    def in_time(self, cases: Iterable[T]) -> Iterator[T]:
-        """The cases one by one, until the table's time is over; the others are noted as left out."""
+    def in_time(self, cases: Iterable[T], dtype: str | None = None) -> Iterator[T]:
+        """The cases one by one, until the table's time is over; the others are noted as left out. Of a `dtype`: until
+        its share and what those before it left are over."""
+        shares = 1 if dtype is None else len(self.dtypes) / (1 + self.dtypes.index(dtype))
         for case in cases:
-            if time.monotonic() - self._began < self.seconds:
+            if time.monotonic() - self._began < self.seconds / shares:
                 yield case
             else:
-                self.left_out.append(f"{case}: the {self.seconds:.0f} s of this table were over")
+                self.left_out.append(f"{case}: its share of the {self.seconds:.0f} s for this table was over")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Table:
     rows: Callable[[Run], Iterator[Row]]
     units: Mapping[str, str]  # of the columns that were measured; the others are settings
     parameters: Mapping[str, Any] = field(default_factory=dict)  # what all rows share
+    seconds: float = float("inf")  # after which no further row is begun
 
 
 def python_of(environment: str) -> Path:

@@ -1,30 +1,128 @@
 """The benchmark runs, on a tiny model: what it times is the same work, and what it keeps says what was done."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from transformers import __version__ as TRANSFORMERS
 
 from bench.__main__ import main
-from bench.contest import Contest, Disagreement, run
-from lab.measure.records import load
+from bench.contest import Case, Entry, contest
+from bench.field import Field
+from bench.models import TINY, llama, write_gguf
+from bench.player import Refused, Sample, met
+from bench.table import Run, Skipped
+from bench.worker import Remote
+from lab.measure.records import Record, load
+from lab.measure.roofline import Ceilings
+from lab.measure.work import Piece, step_work
+from lab.model.weights import load_model
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def without_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours and transformers alone: the others have environments of their own."""
+
+    def absent(player: str) -> Path:
+        raise Skipped(f"{player} is not asked for")
+
+    monkeypatch.setattr("bench.field._python", absent)
+    monkeypatch.setattr("bench.field.ceilings", lambda *args, **kwargs: Ceilings(1e12, 1e10))  # seconds to measure
+
+
+def table(name: str, folder: Path) -> Record:
+    threads = str(torch.get_num_threads())
+    assert main([name, "--quick", "--repeats", "2", "--threads", threads, "--output", str(folder)]) == 0
+    return load(next(folder.rglob(f"{name}.json")))
 
 
 @pytest.mark.parametrize("name", ["prefill", "decode"])
-def test_a_table(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    threads = torch.get_num_threads()
-    assert main([name, "--quick", "--repeats", "2", "--threads", str(threads), "--output", str(tmp_path)]) == 0
-    record = load(next(tmp_path.rglob(f"{name}.json")))
-    assert [row["dtype"] for row in record.rows] == ["float32"] * 2 + ["bfloat16"] * 2
+def test_all_do_the_same_work(name: str, tmp_path: Path, without_peers: None) -> None:
+    """In chunks too, which stand beside our own whole prompt."""
+    record = table(name, tmp_path)
+    if name == "prefill":
+        engines = [row["engine"].split()[:2] for row in record.rows if row["chunk"] == 32]
+        assert engines == [["ours"], ["ours", "whole"], ["transformers", TRANSFORMERS]] * 2
+    assert {row["dtype"] for row in record.rows} == {"bfloat16", "float32"}
     for row in record.rows:
-        assert row["ratio"] == pytest.approx(row["ours_ms"] / row["peer_ms"], rel=1e-4)
-        assert 0 < row["ours_min_ms"] <= row["ours_ms"] <= row["ours_max_ms"]
+        assert 0 < row["min_ms"] <= row["ms"] <= row["max_ms"]
+        assert row["of_matmul"] > 0 and row["of_bandwidth"] > 0
+        if row["dtype"] == "float32":
+            assert row["agrees"] == 1.0, row
+    assert sum(row["engine"].startswith("transformers") for row in record.rows) == 4
     assert "trusted" in record.environment["machine"]
-    assert len(capsys.readouterr().out.splitlines()) == 1 + 1 + 4 + 1 + 1  # title, names, rows, verdict, path
+    assert "vllm in bfloat16: vllm is not asked for" in record.parameters["left_out"]
 
 
-def test_different_tokens_are_no_contest() -> None:
-    contest = Contest({"tokens": 3}, goal=1.0, ours=lambda: [[1, 2]], theirs={"generate": lambda: [[1, 3]]})
-    assert run(contest, is_exact=False, repeats=1)["peer"] == "transformers generate"
-    with pytest.raises(Disagreement, match="tokens.*generate"):
-        run(contest, is_exact=True, repeats=1)
+def test_the_gap_beside_a_long_prompt(tmp_path: Path, without_peers: None) -> None:
+    record = table("mixed", tmp_path)
+    assert [row["budget"] for row in record.rows] == [None, 32] * 2
+    for row in record.rows:
+        assert row["gap_ms"] <= row["ttft_ms"]
+        assert row["dtype"] == "bfloat16" or row["agrees"]
+    assert any("transformers" in line for line in record.parameters["left_out"])
+
+
+def test_the_peak_is_the_closed_form(tmp_path: Path) -> None:
+    for row in table("memory", tmp_path).rows:
+        assert row["ratio"] == 1.0 and row["transformers_bytes"] > 0
+
+
+def field_of(**changes: Any) -> Field:
+    return Field(llama(torch.float32, CPU, **TINY), "float32", Ceilings(1e9, 1e8))
+
+
+def case_of(*entries: Entry) -> Case:
+    field = field_of()
+    work = step_work(field.pair.ours.decoder.config, [Piece(1, 8)], torch.float32)
+    return Case({"tokens": 8}, [work], 8, entries)
+
+
+def test_ratios_are_of_medians_and_shares_of_the_ceilings() -> None:
+    times = {"ours": iter([9e9, 1.0, 2.0, 60.0]), "theirs": iter([0.0, 4.0, 4.0, 4.0])}
+    entries = [Entry(name, lambda ms=ms: Sample(next(ms), [[1, 2]]), 1.0) for name, ms in times.items()]
+    case = case_of(*entries)
+    ours, theirs = contest(case, field_of(), Run(3, 1, ("float32",), True))
+    assert (ours["ms"], ours["min_ms"], ours["max_ms"], theirs["ratio"]) == (2.0, 1.0, 60.0, 0.5)
+    assert theirs["tokens_per_s"] == 8 / 4e-3
+    assert ours["of_matmul"] == pytest.approx(case.work[0].flops / 2e-3 / 1e9)
+    assert ours["of_bandwidth"] == pytest.approx(case.work[0].nbytes / 2e-3 / 1e8)
+
+
+def test_other_tokens_show_and_who_refuses_is_named() -> None:
+    def refuse() -> Sample:
+        raise Refused("only one sequence")
+
+    run = Run(1, 1, ("float32",), True)
+    entries = [Entry("ours", lambda: Sample(1.0, [[1, 2]])), Entry("theirs", lambda: Sample(1.0, [[1, 3]]))]
+    rows = contest(case_of(*entries, Entry("third", refuse)), field_of(), run)
+    assert [row["agrees"] for row in rows] == [1.0, 0.5]
+    assert run.left_out == ["third, tokens 8: only one sequence"]
+
+
+def test_what_the_time_is_not_enough_for_is_named() -> None:
+    run = Run(1, 1, ("bfloat16", "float32"), True, seconds=0.0)
+    assert list(run.in_time(["a", "b"], "bfloat16")) == []
+    assert [line[0] for line in run.left_out] == ["a", "b"]
+    assert list(Run(1, 1, ("float32",), True).in_time(["a"])) == ["a"]
+
+
+def test_a_meeting() -> None:
+    assert met([1.0, 5.0, 2.0], 7).gap_ms == 5.0 and met([1.0, 5.0, 2.0], 7).ttft_ms == 8.0
+
+
+def test_a_peer_that_does_not_start_is_skipped_with_its_last_words() -> None:
+
+    with pytest.raises(Skipped, match="No module named 'vllm'"):
+        Remote(Path(sys.executable), "vllm", 1, "process", folder=".", dtype="float32", max_model_len=8, max_num_seqs=1)
+
+
+def test_the_gguf_holds_the_same_weights(tmp_path: Path) -> None:
+    pair = llama(torch.float32, CPU, **TINY)
+    read = load_model(str(write_gguf(pair, tmp_path / "model.gguf")), dtype="float32", device="cpu").decoder
+    for name, weight in pair.ours.decoder.weights.items():
+        assert torch.equal(read.weights[name], weight), name

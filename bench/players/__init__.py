@@ -1,0 +1,1 @@
+"""The engines that take part, each behind `bench.player.Player`."""
