@@ -1,10 +1,10 @@
 """KV blocks over time, requests that run and wait, and what the head of the queue waits for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lab.core.plan import WaitReason
-from lab.core.trace import StepRecord, Trace
+from lab.core.trace import Trace
 from lab.live import draw
 from lab.live.words import Both, Lang
 from lab.sim.summary import Summary
@@ -23,19 +23,40 @@ HEAD = Both("队首在等什么（步数）", "what the head of the queue waits 
 
 @dataclass(frozen=True)
 class Panel:
-    """Time to the right from `begin` for `span` seconds, values upwards from 0 to `most`."""
+    """Values upwards from 0 to `most`."""
 
-    begin: float
-    span: float
     most: float
     top: float
-    width: int
-
-    def x(self, time: float) -> float:
-        return LEFT + (time - self.begin) / self.span * (self.width - LEFT - RIGHT)
+    right: float
 
     def y(self, value: float) -> float:
         return self.top + PANEL * (1 - value / self.most)
+
+    def heights(self, values: Sequence[int]) -> list[float]:
+        return [self.y(value) for value in values]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The run in columns of a pixel: the most that any step in one of them had, 0 between steps."""
+
+    blocks: list[int]
+    running: list[int]
+    waiting: list[int]
+    preempting: list[int]
+
+
+def in_columns(trace: Trace, count: int) -> Columns:
+    begin = trace.steps[0].start
+    scale = (count - 1) / (trace.steps[-1].end - begin)
+    blocks, running, waiting, preempting = ([0] * count for _ in range(4))
+    for step in trace.steps:
+        for column in range(int((step.start - begin) * scale), int((step.end - begin) * scale) + 1):
+            blocks[column] = max(blocks[column], step.used_blocks)
+            running[column] = max(running[column], step.num_running)
+            waiting[column] = max(waiting[column], step.num_waiting)
+            preempting[column] += len(step.preempted)
+    return Columns(blocks, running, waiting, preempting)
 
 
 def draw_console(
@@ -43,57 +64,40 @@ def draw_console(
 ) -> str:
     if not trace.steps:  # all requests were refused
         return draw.document(width, 30, title, description, [draw.text(LEFT, 20, description)])
-    begin, end = trace.steps[0].start, trace.steps[-1].end
-    most = max(max_num_seqs, s.max_waiting)
-    blocks = Panel(begin, end - begin, 1.1 * num_blocks, 24, width)
-    requests = Panel(begin, end - begin, 1.1 * most, blocks.top + PANEL + GAP, width)
-    bottom = requests.top + PANEL
+    right, most = width - RIGHT, max(max_num_seqs, s.max_waiting)
+    columns = in_columns(trace, right - LEFT + 1)
+    blocks = Panel(1.1 * num_blocks, 24, right)
+    requests = Panel(1.1 * most, blocks.top + PANEL + GAP, right)
+    bottom, seconds = requests.top + PANEL, trace.steps[-1].end - trace.steps[0].start
     reasons, height = draw_reasons(s, lang, width, bottom + 56)
     parts = [
-        *draw.time_axis(LEFT, width - RIGHT, requests.top, bottom, end - begin, Both("秒", "seconds").of(lang)),
+        *draw.time_axis(LEFT, right, requests.top, bottom, seconds, Both("秒", "seconds").of(lang)),
         *frame(blocks, BLOCKS.of(lang), num_blocks),
-        draw.path(outline(trace, blocks, lambda step: step.used_blocks), draw.BLUE, stroke_width=1.5),
-        *crosses(trace, blocks),
+        draw.stairs(LEFT, blocks.heights(columns.blocks), draw.BLUE, stroke_width=1.5),
+        *crosses(columns.preempting, blocks.top + 1),
         *frame(requests, REQUESTS.of(lang), most),
-        draw.path(outline(trace, requests, lambda step: step.num_running), draw.BLUE, stroke_width=1.5),
-        draw.path(outline(trace, requests, lambda step: step.num_waiting), draw.ORANGE, stroke_width=1.5,
-                  stroke_dasharray="4 2"),
+        draw.stairs(LEFT, requests.heights(columns.running), draw.BLUE, stroke_width=1.5),
+        draw.stairs(LEFT, requests.heights(columns.waiting), draw.ORANGE, stroke_width=1.5, stroke_dasharray="4 2"),
         *reasons,
-    ]  # fmt: skip
+    ]
     return draw.document(width, height, title, description, parts)
 
 
 def frame(panel: Panel, title: str, most: int) -> Iterator[str]:
     """The panel's title, its base, and a dashed line at `most`."""
-    right = panel.width - RIGHT
     yield draw.text(LEFT, panel.top - 6, title)
-    yield draw.line(LEFT, panel.y(0), right, panel.y(0), draw.INK)
-    yield draw.line(LEFT, panel.y(most), right, panel.y(most), draw.INK, stroke_dasharray="6 4", stroke_opacity=0.6)
+    yield draw.line(LEFT, panel.y(0), panel.right, panel.y(0), draw.INK)
+    yield draw.line(
+        LEFT, panel.y(most), panel.right, panel.y(most), draw.INK, stroke_dasharray="6 4", stroke_opacity=0.6
+    )
     yield from (draw.text(LEFT - 6, panel.y(value) + 4, str(value), anchor="end") for value in (0, most))
 
 
-def outline(trace: Trace, panel: Panel, value: Callable[[StepRecord], int]) -> list[tuple[float, float]]:
-    """The largest value in each column of a pixel, drawn where it changes; 0 between steps."""
-    columns = [0] * (panel.width - LEFT - RIGHT + 1)
-    for step in trace.steps:
-        first, last = int(panel.x(step.start)) - LEFT, int(panel.x(step.end)) - LEFT
-        for column in range(first, last + 1):
-            columns[column] = max(columns[column], value(step))
-    points: list[tuple[float, float]] = []
-    for column, most in enumerate(columns):
-        y = panel.y(most)
-        if not points or points[-1][1] != y:
-            points += [(LEFT + column, points[-1][1])] if points else []
-            points.append((LEFT + column, y))
-    return [*points, (panel.width - RIGHT, points[-1][1])]
-
-
-def crosses(trace: Trace, panel: Panel) -> Iterator[str]:
-    """One in each column of five pixels in which a step preempts."""
-    columns = sorted({int(panel.x(step.start)) // 5 for step in trace.steps if step.preempted})
-    for x, y in ((5 * column + 2, panel.top + 1) for column in columns):
-        yield draw.line(x - 2, y - 2, x + 2, y + 2, draw.ORANGE, stroke_width=1.5)
-        yield draw.line(x - 2, y + 2, x + 2, y - 2, draw.ORANGE, stroke_width=1.5)
+def crosses(preempting: Sequence[int], y: float) -> Iterator[str]:
+    """One in each five pixels in which a step preempts."""
+    for i in range(0, len(preempting), 5):
+        if any(preempting[i : i + 5]):
+            yield draw.cross(LEFT + i + 2, y, draw.ORANGE)
 
 
 def draw_reasons(s: Summary, lang: Lang, width: int, y: float) -> tuple[list[str], float]:

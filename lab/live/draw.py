@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from lab.streams import svg
 from lab.streams.svg import BLUE, GRID, INK, ORANGE, document, line, rect, text, text_width
@@ -12,10 +13,17 @@ ON_COLOR = svg.PAPER  # letters on blue
 ROW = 18  # height of a line of text
 
 
-def path(points: Sequence[tuple[float, float]], stroke: str, **style: object) -> str:
-    """Straight lines from point to point."""
-    places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{places}" fill="none" stroke="{stroke}"{svg.attributes(style)}/>'
+def stairs(left: int, heights: Sequence[float], stroke: str, **style: object) -> str:
+    """A line with one height for each pixel from `left` on."""
+    places = [f"M{left} {heights[0]:.1f}"]
+    places += [f"H{x}V{y:.1f}" for x, (before, y) in enumerate(pairwise(heights), start=left + 1) if y != before]
+    return (
+        f'<path d="{"".join(places)}H{left + len(heights) - 1}" fill="none" stroke="{stroke}"{svg.attributes(style)}/>'
+    )
+
+
+def cross(x: float, y: float, stroke: str) -> str:
+    return f'<path d="M{x - 2} {y - 2}l4 4m0-4l-4 4" fill="none" stroke="{stroke}" stroke-width="1.5"/>'
 
 
 def ticks(span: float, most: int) -> list[float]:
