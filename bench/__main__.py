@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from transformers.utils import logging
 
-from bench import decode, memory, mixed, prefill
+from bench import decode, memory, mixed, prefill, scheduler, simulators
 from bench.neighbours import Neighbours
 from bench.report import record, show, verdict
 from bench.table import ROOT, Run, Skipped, Table
@@ -19,6 +19,8 @@ TABLES: dict[str, Table] = {
     "decode": decode.TABLE,
     "mixed": mixed.TABLE,
     "memory": memory.TABLE,
+    "scheduler": scheduler.TABLE,
+    "simulators": simulators.TABLE,
 }
 DEFAULT_DTYPES = ["bfloat16", "float32"]
 RECORDS = ROOT / "data" / "bench"

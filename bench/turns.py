@@ -1,0 +1,59 @@
+"""Calls in turn, and tables that are measured in a peer's own environment. Standard library only, as that may have none
+of ours."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from bench.table import ROOT, Row, Run, Skipped, python_of
+
+T = TypeVar("T")
+
+
+def in_turn(calls: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, list[T]]:
+    """One call of each in turn, so that whatever else the machine does hits them all; the first round is dropped."""
+    rounds = [{name: call() for name, call in calls.items()} for _ in range(1 + repeats)]
+    return {name: [results[name] for results in rounds[1:]] for name in calls}
+
+
+def rates(who: str, amount: float, seconds: Sequence[float]) -> dict[str, float]:
+    """Columns: so much in a second, by the median of the times, and of the slowest and the fastest."""
+    slow, middle, fast = max(seconds), statistics.median(seconds), min(seconds)
+    return {f"{who}_per_s": amount / middle, f"{who}_min_per_s": amount / slow, f"{who}_max_per_s": amount / fast}
+
+
+def measured_in(environment: str, module: str, run: Run) -> Iterator[Row]:
+    """The rows that `python -m MODULE REPEATS [quick]` prints there, a JSON object a line; `answer` is its other side.
+
+    Raises Skipped if the environment isn't there or the peer doesn't start.
+    """
+    command = [str(python_of(environment)), "-m", module, str(run.repeats), *(["quick"] if run.quick else [])]
+    child = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(command, cwd=ROOT, env=child, stdout=subprocess.PIPE, stderr=said, text=True) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not line.startswith("{"):
+                continue  # what the peer has to say
+            row = json.loads(line)
+            if "left_out" in row:
+                run.left_out.append(row["left_out"])
+            else:
+                yield row
+        if process.wait():
+            said.seek(0)
+            raise Skipped(f"{module} in .venv-{environment}: {(said.readlines() or ['nothing said'])[-1].strip():.300}")
+
+
+def answer(rows: Callable[[int, bool], Iterable[Row]]) -> int:
+    """What such a module does when it is run: its rows, measured so many times, tiny ones if asked for `quick`."""
+    for row in rows(int(sys.argv[1]), "quick" in sys.argv[2:]):
+        print(json.dumps(row), flush=True)
+    return 0
