@@ -72,7 +72,7 @@ def read_claims(root: Path = ROOT) -> list[Claim]:
     def filled(row: dict[str, Any]) -> Claim:
         page, _, anchor = row.get("section", "").partition("#")
         patterns, tests = row.pop("measured", ()), tuple(row.pop("tests", ()))
-        problems = [f"test {test} is not there" for test in tests if not _test_exists(test, root)]
+        problems = [f"test {test} is not there" for test in tests if not has_test(test, root)]
         if page and anchor in chapter(page).anchors:
             row |= {f"title_{lang}": chapter(page).title(anchor, lang) for lang in LANGUAGES}
         elif page:
@@ -94,7 +94,7 @@ def _find(pattern: str, page: str, notebook: NotebookNode) -> Measured | None:
 
 
 @cache
-def _test_exists(test: str, root: Path) -> bool:
+def has_test(test: str, root: Path) -> bool:
     file, _, name = test.partition("::")
     if not name or not (root / file).exists():
         return not name and (root / file).exists()

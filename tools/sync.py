@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import claims, parity
+from tools import claims, parity, symptoms
 from tools.claims_page import as_page
 from tools.notebook import keep_outputs, localise, run, to_notebook
 from tools.settings import LANGUAGES, ROOT, SOURCES, Address, load_config
@@ -65,7 +65,18 @@ def _render(chapter: Chapter, lang: str, address: Address, path: Path, check: bo
 def sync_claims(root: Path, *, check: bool = False) -> list[Path]:
     """Bring the ledger's data and page up to date with the notebooks; return the files it wrote (or would write)."""
     ledger = claims.read_claims(root)
-    texts = {root / "data/claims.json": claims.as_json(ledger), root / "chapters/src/claims.md": as_page(ledger)}
+    return _write(
+        {root / "data/claims.json": claims.as_json(ledger), root / "chapters/src/claims.md": as_page(ledger)}, check
+    )
+
+
+def sync_symptoms(root: Path, *, check: bool = False) -> list[Path]:
+    """Bring the page of symptoms up to date with its data; return the files it wrote (or would write)."""
+    return _write({root / "chapters/src/symptoms.md": symptoms.as_page(symptoms.read_symptoms(root))}, check)
+
+
+def _write(texts: dict[Path, str], check: bool) -> list[Path]:
+    """Those that do not hold their text yet; unless it is a check they do then."""
     changed = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if not check:
         for path in changed:
@@ -97,7 +108,8 @@ def main() -> int:
     options = parser.parse_args()
     address = Address.from_config(load_config())
     try:
-        changed = sync(SOURCES.parent, address, check=options.check, rerun=options.run)
+        changed = sync_symptoms(ROOT, check=options.check)
+        changed += sync(SOURCES.parent, address, check=options.check, rerun=options.run)
         if ledger := sync_claims(ROOT, check=options.check):
             changed += ledger + ([] if options.check else sync(SOURCES.parent, address))  # the ledger's own pages
         changed += sync_readme(ROOT / "README.md", address, check=options.check)

@@ -1,0 +1,85 @@
+"""The page of symptoms, made of data/symptoms.toml; its commands are run by tests/book/test_symptoms.py."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.settings import LANGUAGES, ROOT
+from tools.source import read_chapter
+
+HEAD = {
+    "zh": "# 症状速查\n\n"
+    "公开的问题报告里反复出现的症状：原因、办法，以及能把它坐实的一次运行。命令在克隆下来的目录里直接敲，不需要 "
+    "GPU；“看到”后面的几行，测试每次都重跑核对。步长用虚构的代价：一步 5 ms，每个词元 0.02 ms。",
+    "en": "# Symptoms\n\n"
+    "What public problem reports tell of again and again: why it happens, what to do, and the run that settles it. "
+    "Type the commands in a clone; none needs a GPU. The lines after “Shows” are checked by the tests, which run every "
+    "command. Steps cost made-up time: 5 ms each, and 0.02 ms for each token in it.",
+}
+ITEMS = {
+    "zh": ("原因：", "办法：", "运行：", "看到：", "测试：", "在书里：", "出处："),
+    "en": ("Why: ", "What to do: ", "Run: ", "Shows: ", "Test: ", "In the book: ", "Reports: "),
+}
+MADE = "<!-- Made by tools/symptoms.py from data/symptoms.toml: run `make sync`. -->"
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """A row of data/symptoms.toml. What settles it is a command and what it prints, or a test."""
+
+    id: str
+    zh: str
+    en: str
+    why_zh: str
+    why_en: str
+    do_zh: str
+    do_en: str
+    section: str
+    sources: tuple[str, ...]
+    run: str = ""
+    prints: tuple[str, ...] = ()
+    test: str = ""
+
+    def of(self, field: str, lang: str) -> str:
+        return str(getattr(self, f"{field}_{lang}" if field else lang))
+
+
+def read_symptoms(root: Path = ROOT) -> list[Symptom]:
+    rows = tomllib.loads((root / "data/symptoms.toml").read_text(encoding="utf-8"))["symptom"]
+    return [Symptom(**{key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}) for row in rows]
+
+
+def as_page(symptoms: list[Symptom]) -> str:
+    passages = [HEAD, *({lang: _passage(symptom, lang) for lang in LANGUAGES} for symptom in symptoms)]
+    blocks = [f'+++ {{"lang": "both"}}\n\n{MADE}\n']
+    blocks += [f'+++ {{"lang": "{lang}"}}\n\n{passage[lang]}\n' for passage in passages for lang in LANGUAGES]
+    return "\n".join(blocks)
+
+
+def _passage(symptom: Symptom, lang: str) -> str:
+    why, do, run, shows, test, where, reports = ITEMS[lang]
+    page, _, anchor = symptom.section.partition("#")
+    title = read_chapter(ROOT / f"chapters/src/{page}.md").title(anchor, lang)
+    stop = "，" if lang == "zh" else ", "
+    settled = [
+        f"- {run}`python -m lab {symptom.run}`",
+        f"- {shows}{stop.join(f'`{line}`' for line in symptom.prints)}",
+    ]
+    lines = [
+        f"## {symptom.of('', lang)}\n",
+        f"- {why}{symptom.of('why', lang)}",
+        f"- {do}{symptom.of('do', lang)}",
+        *(
+            settled
+            if symptom.run
+            else [f"- {test}[{symptom.test.split('::')[-1]}](repo:{symptom.test.split('::')[0]})"]
+        ),
+        f"- {where}[{title}]({page}.ipynb#{anchor})",
+        f"- {reports}{stop.join(map(_report, symptom.sources))}",
+    ]
+    return "\n".join(lines)
+
+
+def _report(source: str) -> str:
+    repository, _, number = source.partition("#")
+    return f"[{repository.split('/')[1]} {number}](https://github.com/{repository}/issues/{number})"
