@@ -72,9 +72,13 @@ class Request:
     def __post_init__(self) -> None:
         self.num_tokens = len(self.prompt_token_ids) + len(self.output_token_ids)
 
-    def append_output(self, token: int) -> None:
+    def append_output(self, token: int) -> FinishReason | None:
+        """Take the next token. Returns why the request is over with it, if it is."""
         self.output_token_ids.append(token)
         self.num_tokens += 1
+        if token in self.sampling.stop_token_ids:
+            return FinishReason.STOP
+        return FinishReason.LENGTH if len(self.output_token_ids) >= self.sampling.max_tokens else None
 
     @property
     def num_prompt_tokens(self) -> int:

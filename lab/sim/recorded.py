@@ -15,7 +15,7 @@ from lab.core.scheduler import Scheduler
 from lab.core.trace import Trace
 from lab.sim.cost_model import CostModel, Roofline, context_tokens
 from lab.sim.fit import Measured, fit
-from lab.sim.samples import AllSamples, Distribution
+from lab.sim.samples import Distribution, Samples
 
 
 class BadRecording(LabError, ValueError):
@@ -84,7 +84,7 @@ def simulated_latencies(recording: Iterable[Recorded], trace: Trace) -> dict[str
 def _distributions(rows: Sequence[Sequence[float]]) -> dict[str, Distribution]:
     result = {}
     for name, values in zip(("ttft", "tpot", "e2e"), zip(*rows)):
-        samples = AllSamples()
+        samples = Samples()
         samples.add(values)
         result[name] = samples.distribution()
     return result

@@ -38,8 +38,7 @@ class SimulatedExecutor:
 
     def execute(self, plan: StepPlan, scheduler: Scheduler) -> dict[str, int]:
         self.clock.advance(self.cost.seconds(plan, scheduler))
-        requests = map(scheduler.requests.__getitem__, plan.num_tokens)
-        return {r.request_id: ANY_TOKEN for r in requests if r.num_computed_tokens == r.num_tokens}
+        return {r.request_id: ANY_TOKEN for r in scheduler.running if r.num_computed_tokens == r.num_tokens}
 
 
 def simulate(

@@ -82,6 +82,7 @@ def test_abort_is_in_the_trace_and_the_rest_goes_on():
 
 def test_no_progress_is_an_error_that_names_the_head_and_loses_nothing():
     loop = make_loop(budget=8, enable_chunked_prefill=False, num_blocks=5)
+    loop.scheduler._check = lambda request: None  # what submit would refuse
     loop.submit(Request("first", range(8), SamplingParams(8)))
     loop.submit(Request("stuck", range(7), SamplingParams(9)))
     with pytest.raises(NoProgress, match=r"'stuck'.*budget"):  # preempted with 9 known tokens: no step takes them whole

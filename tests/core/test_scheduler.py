@@ -218,9 +218,15 @@ def test_limits_of_length_are_named():
     with pytest.raises(RequestRejected, match=r"12 prompt tokens and max_tokens 2 make 14, above .* 13"):
         s.submit(request("a", 12, 2))
     s.submit(request("a", 12, 1))
+
+
+@pytest.mark.parametrize("prompt, max_tokens", [(9, 1), (5, 5)])
+def test_without_chunking_a_request_that_no_step_would_take_again_is_refused(prompt, max_tokens):
+    """Preempted before its last token it knows all but that one, and they must be computed in one step."""
     s = scheduler(budget=8, enable_chunked_prefill=False)
-    with pytest.raises(RequestRejected, match=r"9 prompt tokens and a step takes 8"):
-        s.submit(request("a", 9))
+    with pytest.raises(RequestRejected, match=rf"can come to 9 tokens .*{prompt} prompt.* a step takes 8; turn"):
+        s.submit(request("a", prompt, max_tokens))
+    s.submit(request("a", prompt - 1, max_tokens))
 
 
 @pytest.mark.parametrize(
