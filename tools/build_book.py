@@ -16,18 +16,20 @@ from typing import Any
 import yaml
 
 from tools.settings import LANGUAGES, ROOT, Address, load_config
+from tools.vendor_pyodide import NOTICES, CannotVendor, vendor
+from tools.vendor_pyodide import TARGET as PYTHON
 
 BUILD = ROOT / "_build"
 
 
 def language_config(config: dict[str, Any], lang: str) -> dict[str, Any]:
     """Jupyter Book's configuration for one language: the common one, and what `languages` says of this one."""
-    site, own = Address.from_config(config).site, config["languages"][lang]
+    address, own = Address.from_config(config), config["languages"][lang]
     text = yaml.safe_dump({key: value for key, value in config.items() if key != "languages"})
     merged = yaml.safe_load(text.replace("ROOT", str(ROOT)))
     merged["title"] = own["title"]
     merged["repository"]["path_to_book"] = f"chapters/{lang}"
-    merged["html"]["baseurl"] = f"{site}{lang}/"
+    merged["html"]["baseurl"] = f"{address.site}{lang}/"
     sphinx = merged["sphinx"]["config"]
     for key, value in own["sphinx"].items():
         sphinx[key] = {**sphinx.get(key, {}), **value} if isinstance(value, dict) else value
@@ -35,10 +37,11 @@ def language_config(config: dict[str, Any], lang: str) -> dict[str, Any]:
     other = LANGUAGES[1 - LANGUAGES.index(lang)]
     codes = {name: config["languages"][name]["language"].replace("_", "-") for name in LANGUAGES}
     sphinx["html_context"] |= {
-        "book_site": site,
+        "book_site": address.site,
         "book_codes": codes,
         "last_run_label": own["last_run"],
         "other_language": {"name": other, "code": codes[other], "label": own["switch"]},
+        "live_notices": {address.file(f"tools/live/{name}"): name for name in NOTICES} if PYTHON.exists() else {},
     }
     return merged
 
@@ -71,9 +74,19 @@ class BuildFailed(Exception):
     """What the builder said, of every language that failed."""
 
 
+def vendor_python() -> None:
+    """What the live figures run on; a book without it shows them as they were recorded."""
+    try:
+        vendor()
+    except CannotVendor as error:
+        print(f"the figures of this book won't run in the page: {error}", file=sys.stderr)
+
+
 def build(config: dict[str, Any], builder: str) -> dict[str, Path]:
     """Run one of Jupyter Book's builders over both languages at once; return where each language's result is."""
     vendor_mathjax()
+    if builder == "html":
+        vendor_python()
     runs = {lang: start(config, lang, builder) for lang in LANGUAGES}
     output = {lang: process.communicate()[0] for lang, (process, _) in runs.items()}
     failed = [lang for lang, (process, _) in runs.items() if process.returncode]
@@ -103,6 +116,8 @@ def assemble(config: dict[str, Any], built: dict[str, Path]) -> Path:
     shutil.rmtree(html, ignore_errors=True)
     for lang, folder in built.items():
         shutil.copytree(folder, html / lang, ignore=shutil.ignore_patterns("*.map", ".buildinfo", ".doctrees"))
+    if PYTHON.exists():
+        shutil.copytree(PYTHON, html / "live", ignore=shutil.ignore_patterns("state"))
     page = Template((ROOT / "_assets/index.html").read_text(encoding="utf-8"))
     titles = {lang: config["languages"][lang]["title"] for lang in LANGUAGES}
     (html / "index.html").write_text(page.substitute(titles), encoding="utf-8")

@@ -88,9 +88,24 @@ def add_last_run(app: Sphinx, pagename: str, template: str, context: dict[str, A
         context["last_run"] = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["book"]["run"]
 
 
+def add_live_figures(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """What a page with figures that run, or a quiz, needs; where Python is, if the build could get it; its licences."""
+    if "body" not in context:
+        return
+    live = "../" * (pagename.count("/") + 1) + "live/"
+    if 'class="live' in context["body"]:
+        app.add_css_file("live.css")
+        app.add_js_file("live.js", loading_method="defer")
+        if context["live_notices"]:
+            context["metatags"] += f'<meta name="live-python" content="{live}"/>\n'
+    for address, name in context["live_notices"].items():
+        context["body"] = context["body"].replace(f'href="{address}"', f'href="{live}{name}"')
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(SharedAnchors)
     app.add_search_language(SearchHanBigrams)
     app.connect("html-page-context", add_language_links)
     app.connect("html-page-context", add_last_run)
+    app.connect("html-page-context", add_live_figures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,6 +4,7 @@ Pyodide comes from npm at the version and with the hashes of tools/live/package-
 what the figures use is shipped, compiled (tools/live/pack.py). Needs npm and Node 18 or newer, and the network once.
 """
 
+import fcntl
 import gzip
 import hashlib
 import json
@@ -73,16 +74,25 @@ def gzip_to(target: Path, content: bytes) -> None:
 
 def vendor() -> Path:
     """Make the folder anew if anything has changed; return it. Raises CannotVendor, and then there is no folder."""
-    if is_current():
-        return TARGET
-    shutil.rmtree(TARGET, ignore_errors=True)
-    fetch()
+    TARGET.parent.mkdir(exist_ok=True)
+    with TARGET.with_name("live-lock").open("w") as lock:  # of several at once the first one makes it for all
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = TARGET / "state"
+        if not stamp.exists() or stamp.read_text() != state():
+            shutil.rmtree(TARGET, ignore_errors=True)
+            fetch()
+            make()
+            stamp.write_text(state())
+    return TARGET
+
+
+def make() -> None:
     sources, packed = NPM / "lab.zip", NPM / "python.zip"
     with zipfile.ZipFile(sources, "w") as archive:
         for path in lab_files():
             archive.write(path, path.relative_to(ROOT))
     run(["node", str(HERE / "pack.mjs"), str(PYODIDE), str(sources), str(packed)], ROOT)
-    TARGET.mkdir(parents=True)
+    TARGET.mkdir()
     gzip_to(TARGET / "python.zip.gzip", packed.read_bytes())
     gzip_to(TARGET / f"{WASM}.gzip", (PYODIDE / WASM).read_bytes())
     for name in SCRIPTS:
@@ -91,13 +101,6 @@ def vendor() -> Path:
     (TARGET / "pyodide-lock.json").write_text(json.dumps({"info": info, "packages": {}}), encoding="utf-8")
     for name in NOTICES:
         shutil.copyfile(HERE / name, TARGET / name)
-    (TARGET / "state").write_text(state())
-    return TARGET
-
-
-def is_current() -> bool:
-    stamp = TARGET / "state"
-    return stamp.exists() and stamp.read_text() == state()
 
 
 def main() -> int:

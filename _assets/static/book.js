@@ -24,8 +24,3 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   }
 });
-
-// Figures that run in the page; no worker may start from a file.
-document.addEventListener("DOMContentLoaded", () => {
-  if (location.protocol.startsWith("http") && document.querySelector(".live")) import("./live-page.mjs");
-});

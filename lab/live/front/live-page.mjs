@@ -1,10 +1,14 @@
 // The figures of a page of the book: one worker answers them all. It is not fetched before a reader asks to run one.
+import { Question, Quiz } from "./live-quiz.mjs";
 import { Backend, Figure, inTime } from "./live.mjs";
+
+// Where the build put Python, one copy for both languages; none if it could not be had.
+const PYTHON = document.querySelector("meta[name=live-python]")?.content;
 
 class WorkerBackend extends Backend {
   start() {
     this.worker = new Worker(new URL("live-worker.mjs", import.meta.url), { type: "module" });
-    return inTime(this.post({ base: new URL("../../live/", import.meta.url).href }));    // one copy for both languages
+    return inTime(this.post({ base: new URL(PYTHON, location).href }));
   }
 
   post(message) {
@@ -41,7 +45,7 @@ const buttonOf = (figure) => figure.root.querySelector(".live-run");
 function sleep(figure) {
   figure.fieldset.disabled = true;
   figure.reset.hidden = true;
-  Object.assign(buttonOf(figure), { hidden: false, disabled: false });
+  Object.assign(buttonOf(figure), { hidden: !PYTHON, disabled: false });
 }
 
 async function run(pressed) {
@@ -64,8 +68,11 @@ async function run(pressed) {
 }
 
 for (const root of document.querySelectorAll(".live")) {
-  const figure = new Figure(root, backend);
+  const figure = new (root.classList.contains("quiz-question") ? Question : Figure)(root, backend);
   buttonOf(figure).addEventListener("click", () => run(figure));
   sleep(figure);
-  if (Object.keys(backend.kept(figure.name)).length) figure.say("asked");
+  if (PYTHON && Object.keys(backend.kept(figure.name)).length) figure.say("asked");
+}
+for (const root of document.querySelectorAll(".quiz")) {
+  new Quiz(root, backend.figures.filter((figure) => root.contains(figure.root)));
 }
