@@ -20,8 +20,8 @@ const guesses = {
 
   // Another page may have written meanwhile.
   change(name, key) {
-    this.trouble = "";
     this.load();
+    this.trouble = "";    // what made no sense is written over
     this.all[name] = key;    // undefined is left out
     try {
       localStorage.setItem(KEY, JSON.stringify(this.all));
