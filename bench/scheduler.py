@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from bench.table import Row, Run, Table
+from bench.table import Row, Run, Table, python_of
 from bench.turns import answer, in_turn, measured_in, rates
 from lab.core import CacheConfig, Request, SamplingParams, Scheduler, SchedulerConfig
 
@@ -180,7 +180,7 @@ def rows(repeats: int, quick: bool) -> Iterator[Row]:
 
 
 def asked(run: Run) -> Iterator[Row]:
-    return measured_in("vllm", "bench.scheduler", run)
+    return measured_in(python_of("vllm"), "bench.scheduler", run)
 
 
 RATES = [f"{who}_{what}" for who in ("ours", "peer") for what in ("per_s", "min_per_s", "max_per_s")]

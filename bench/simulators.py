@@ -16,7 +16,7 @@ from importlib.metadata import version
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from bench.table import ROOT, Row, Run, Table
+from bench.table import ROOT, Row, Run, Table, python_of
 from bench.turns import answer, in_turn, measured_in, rates
 from lab.core import CacheConfig, Scheduler, SchedulerConfig, StepPlan
 from lab.sim import LinearCost, simulate
@@ -201,7 +201,7 @@ def side(who: str, requests: int, runs: list[Simulated]) -> dict[str, float]:
 
 
 def asked(run: Run) -> Iterator[Row]:
-    return measured_in("sims", "bench.simulators", run)
+    return measured_in(python_of("sims"), "bench.simulators", run)
 
 
 UNITS = {f"{who}_{what}": "1/s" for who in ("ours", "peer") for what in ("per_s", "min_per_s", "max_per_s")}

@@ -49,6 +49,7 @@ class Table:
     units: Mapping[str, str]  # of the columns that were measured; the others are settings
     parameters: Mapping[str, Any] = field(default_factory=dict)  # what all rows share
     seconds: float = float("inf")  # after which no further row is begun
+    by_name: bool = False  # measured only if it is asked for
 
 
 def python_of(environment: str) -> Path:

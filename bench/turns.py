@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
-from bench.table import ROOT, Row, Run, Skipped, python_of
+from bench.table import ROOT, Row, Run, Skipped
 
 T = TypeVar("T")
 
@@ -27,12 +28,12 @@ def rates(who: str, amount: float, seconds: Sequence[float]) -> dict[str, float]
     return {f"{who}_per_s": amount / middle, f"{who}_min_per_s": amount / slow, f"{who}_max_per_s": amount / fast}
 
 
-def measured_in(environment: str, module: str, run: Run) -> Iterator[Row]:
+def measured_in(python: Path, module: str, run: Run) -> Iterator[Row]:
     """The rows that `python -m MODULE REPEATS [quick]` prints there, a JSON object a line; `answer` is its other side.
 
-    Raises Skipped if the environment isn't there or the peer doesn't start.
+    Raises Skipped with the last thing it said if it doesn't end well.
     """
-    command = [str(python_of(environment)), "-m", module, str(run.repeats), *(["quick"] if run.quick else [])]
+    command = [str(python), "-m", module, str(run.repeats), *(["quick"] if run.quick else [])]
     child = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     with (
         tempfile.TemporaryFile("w+") as said,
@@ -49,7 +50,7 @@ def measured_in(environment: str, module: str, run: Run) -> Iterator[Row]:
                 yield row
         if process.wait():
             said.seek(0)
-            raise Skipped(f"{module} in .venv-{environment}: {(said.readlines() or ['nothing said'])[-1].strip():.300}")
+            raise Skipped(f"{module}: {(said.readlines() or ['nothing said'])[-1].strip():.300}")
 
 
 def answer(rows: Callable[[int, bool], Iterable[Row]]) -> int:

