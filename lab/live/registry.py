@@ -23,6 +23,13 @@ def find(name: str) -> Figure:
     return FIGURES[name]
 
 
+def find_quiz(name: str) -> Quiz:
+    """Raises ConfigError if there is no quiz of that name."""
+    if name not in QUIZZES:
+        raise ConfigError(f"no quiz {name!r}: choose from {', '.join(QUIZZES)}")
+    return QUIZZES[name]
+
+
 def answer(name: str, settings: str, lang: Lang, width: float) -> str:
     """What a figure, or a question, shows for `settings`, a JSON object, in a space of `width` pixels.
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from lab.live.figure import WIDE
 from lab.live.page import figure_html
-from lab.live.registry import answer, find
+from lab.live.quiz_page import TITLE, quiz_html
+from lab.live.registry import answer, find, find_quiz
 from lab.show.language import language
 
 
 class Recorded:
-    """A figure at its defaults, as every viewer of notebooks can show it."""
+    """A figure or a quiz at its defaults, as every viewer of notebooks can show it."""
 
     def __init__(self, bundle: Mapping[str, str]) -> None:
         self.bundle = bundle  # by MIME type
@@ -27,7 +28,17 @@ def live(name: str) -> Any:
     """
     figure, lang = find(name), language()
     text = json.loads(answer(name, "{}", lang, WIDE))["text"]
-    bundle = {"text/html": figure_html(figure, lang), "text/plain": text}
+    return _shown(figure_html(figure, lang), text)
+
+
+def quiz(name: str) -> Any:
+    """The quiz of the chapter of that name, likewise. Raises ConfigError if it has none."""
+    lang = language()
+    return _shown(quiz_html(find_quiz(name), lang), TITLE.of(lang))
+
+
+def _shown(html: str, text: str) -> Any:
+    bundle = {"text/html": html, "text/plain": text}
     try:
         from lab.show.live_widget import LiveFigure
     except ImportError:

@@ -1,5 +1,6 @@
-"""The other end of lab/live/front/live.mjs in a notebook: questions come as messages, the kernel answers them."""
+"""The other end of lab/live/front/live-widget.mjs in a notebook: questions come as messages, the kernel answers."""
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -9,14 +10,22 @@ from traitlets import Dict, Unicode
 
 from lab.live.registry import answer
 
-FRONT = files("lab.live") / "front"
+
+def front(name: str) -> str:
+    return (files("lab.live") / "front" / name).read_text(encoding="utf-8")
+
+
+def widget_script() -> str:
+    """The script and those that it imports, as one."""
+    parts = (front(f"{name}.mjs") for name in ("live", "live-quiz", "live-widget"))
+    return re.sub(r'^import .* from "\./.*\n', "", "".join(parts), flags=re.M)
 
 
 class LiveFigure(anywidget.AnyWidget):
-    """A figure that its reader turns. `settings` are those that differ from its defaults, by knob."""
+    """A figure, or a quiz, that its reader turns. `settings` are those that differ from the defaults, by figure."""
 
-    _esm = (FRONT / "live.mjs").read_text(encoding="utf-8")
-    _css = (FRONT / "live.css").read_text(encoding="utf-8")
+    _esm = widget_script()
+    _css = front("live.css")
     markup = Unicode().tag(sync=True)
     settings = Dict().tag(sync=True)
 

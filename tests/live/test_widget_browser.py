@@ -6,11 +6,12 @@ import pytest
 from playwright.sync_api import expect
 
 from lab.live.page import RUN, WORDS
-from lab.live.registry import answer
+from lab.live.quiz_page import ANSWER, FORGET, GUESS
+from lab.live.registry import QUESTIONS, answer
 from tests.live.kernel import Kernel
 from tools.notebook import WIDGET
 
-CELL = "import os\nos.environ['BOOK_LANG'] = 'en'\nfrom lab.show.live import live\nfigure = live('gantt')\nfigure"
+CELL = "import os\nos.environ['BOOK_LANG'] = 'en'\nfrom lab.show.live import live, quiz\nfigure = {}\nfigure"
 # What a widget has of ipywidgets' model, and what anywidget does with its script: a blob, and calls of `render`.
 SHOW = """async ({id, state}) => {
   const listeners = new Set();
@@ -53,9 +54,9 @@ def address(serve, tmp_path_factory):
 def notebook(visit, kernel):
     """A page with a view of the figure that a cell made; `window.view()` adds another. `hold` keeps messages back."""
 
-    def notebook():
+    def notebook(call="live('gantt')"):
         notebook.hold = False
-        id = kernel.run(CELL)[WIDGET]["model_id"]
+        id = kernel.run(CELL.format(call))[WIDGET]["model_id"]
         page = visit("index.html")
         page.clock.install()
         page.expose_function("tell", lambda id, data: [] if notebook.hold else kernel.tell(id, data))
@@ -79,7 +80,7 @@ def test_the_kernel_answers_the_knobs(notebook, kernel):
     expect(view.locator(".live-text")).to_have_text(FULL)
     assert view.locator("svg").count() == 1
     assert page.url == before, "the notebook's address is not the figure's"
-    assert kernel.run("print(figure.settings)") == {"text/plain": "{'budget': 8192}"}
+    assert kernel.run("print(figure.settings)") == {"text/plain": "{'gantt': {'budget': 8192}}"}
     assert page.evaluate("awaited()") == 0
 
 
@@ -117,3 +118,22 @@ def test_a_kernel_that_says_nothing_is_asked_again_at_the_next_turn(notebook):
     turn(view, "token budget of a step", "End")
     expect(view.locator(".live-text")).to_have_text(FULL)
     expect(view.get_by_role("status")).to_have_text("")
+
+
+def test_a_quiz_is_answered_forgotten_and_asked_at_other_numbers(notebook, kernel):
+    page = notebook("quiz('chunked-prefill')")
+    root = page.locator(".live[data-figure=quiz-chunks]")
+    page.evaluate("window.still = true")
+    for _ in range(2):
+        root.get_by_role("radio", name="35", exact=True).check()
+        root.get_by_role("button", name=GUESS.en).click()
+        expect(page.locator(".quiz-score")).to_have_text("1 of 4 guessed, 1 right.")
+        page.get_by_role("button", name=FORGET.en).click()
+        expect(page.locator(".quiz-score")).to_have_text("0 of 4 guessed, 0 right.")
+    assert page.evaluate("window.still"), "the notebook was loaded again"
+    root.get_by_text(ANSWER.en, exact=True).click()
+    knob = QUESTIONS["quiz-chunks"].knobs[0]
+    turn(root, knob.label.en, "End")
+    answered = json.loads(answer("quiz-chunks", json.dumps({knob.name: knob.marks[-1]}), "en", 0))
+    expect(root.locator(".live-picture")).to_have_attribute("data-right", answered["right"])
+    assert answered["right"] != "35"

@@ -1,6 +1,6 @@
 // The figures of a page of the book: one worker answers them all. It is not fetched before a reader asks to run one.
-import { Question, Quiz } from "./live-quiz.mjs";
-import { Backend, Figure, inTime } from "./live.mjs";
+import { figuresIn } from "./live-quiz.mjs";
+import { Backend, inTime } from "./live.mjs";
 
 // Where the build put Python, one copy for both languages; none if it could not be had.
 const PYTHON = document.querySelector("meta[name=live-python]")?.content;
@@ -37,6 +37,10 @@ class WorkerBackend extends Backend {
     for (const [key, value] of Object.entries(settings)) url.searchParams.set(`${name}.${key}`, value);
     history.replaceState(history.state, "", url);
   }
+
+  startAfresh() {
+    location.reload();
+  }
 }
 
 const backend = new WorkerBackend();
@@ -67,12 +71,9 @@ async function run(pressed) {
   if (!backend.busy) backend.ask({ show() {} }, { figure: pressed.name, settings: "{}", lang: "en", width: 0 });
 }
 
-for (const root of document.querySelectorAll(".live")) {
-  const figure = new (root.classList.contains("quiz-question") ? Question : Figure)(root, backend);
+figuresIn(document, backend);
+for (const figure of backend.figures) {
   buttonOf(figure).addEventListener("click", () => run(figure));
   sleep(figure);
   if (PYTHON && Object.keys(backend.kept(figure.name)).length) figure.say("asked");
-}
-for (const root of document.querySelectorAll(".quiz")) {
-  new Quiz(root, backend.figures.filter((figure) => root.contains(figure.root)));
 }

@@ -114,7 +114,7 @@ export class Quiz {
 
   startOver() {
     for (const question of this.questions) guesses.change(question.name, undefined);
-    location.reload();
+    this.questions[0].backend.startAfresh();
   }
 
   tell() {
@@ -124,5 +124,14 @@ export class Quiz {
     this.root.querySelector(".quiz-score").textContent = this.words.score.replace(/\{(\d)\}/g, (_, i) => numbers[i]);
     this.root.querySelector(".quiz-said").textContent = this.words[guesses.trouble] ?? "";
     this.forget.hidden = made.length === 0;
+  }
+}
+
+export function figuresIn(place, backend) {
+  for (const root of place.querySelectorAll(".live")) {
+    new (root.classList.contains("quiz-question") ? Question : Figure)(root, backend);
+  }
+  for (const root of place.querySelectorAll(".quiz")) {
+    new Quiz(root, backend.figures.filter((figure) => root.contains(figure.root)));
   }
 }

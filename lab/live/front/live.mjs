@@ -1,5 +1,5 @@
 // A figure that lab.live.page wrote: its knobs, and who answers them. In a page of the book that is Python in a worker
-// (live-page.mjs), in a notebook the kernel: anywidget runs this file from a blob, so it imports nothing.
+// (live-page.mjs), in a notebook the kernel (live-widget.mjs).
 
 const SETTLE_MS = 120;    // a slider on its way sends many values
 const GIVE_UP_MS = 120_000;
@@ -11,7 +11,8 @@ export const inTime = (answer) => Promise.race([
 ]);
 
 // Who answers: a question at a time, of each figure only the latest. A subclass has `post`, a question in and the
-// promise of lab.live.registry.answer's text out, and `kept` and `keep`, for the settings that a figure starts with.
+// promise of lab.live.registry.answer's text out; `kept` and `keep`, for the settings that a figure starts with; and
+// `startAfresh`, which draws everything anew.
 export class Backend {
   figures = [];
   busy = false;
@@ -148,41 +149,3 @@ const defaultOf = (knob) => (knob.type === "range"
   ? marksOf(knob)[knob.defaultValue]
   : [...knob.options].find((option) => option.defaultSelected).value);
 const settingsOf = (knobs) => Object.fromEntries(knobs.map((knob) => [knob.name, valueOf(knob)]));
-
-// -- in a notebook: lab/show/live_widget.py is the other end -----------------------------------------------------------
-
-class KernelBackend extends Backend {
-  constructor(model) {
-    super();
-    this.model = model;
-  }
-
-  kept() {
-    return this.model.get("settings");
-  }
-
-  keep(name, settings) {
-    this.model.set("settings", settings);
-    this.model.save_changes();
-  }
-
-  post(question) {
-    const id = Math.random();    // every view of the model hears every answer
-    return new Promise((resolve) => {
-      const listen = (reply) => {
-        if (reply.id !== id) return;
-        this.model.off("msg:custom", listen);
-        resolve(reply.answer);
-      };
-      this.model.on("msg:custom", listen);
-      this.model.send({ id, question });
-    });
-  }
-}
-
-export default {
-  render({ model, el }) {
-    el.innerHTML = model.get("markup");
-    new Figure(el.querySelector(".live"), new KernelBackend(model)).wake();
-  },
-};
