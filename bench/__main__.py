@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 from transformers.utils import logging
 
-from bench import decode, memory, mixed, prefill, scheduler, simulators
-from bench.neighbours import Neighbours
+from bench import browser, decode, memory, mixed, prefill, scheduler, sharing, simulators
+from bench.neighbours import Neighbours, quiet_processors
 from bench.report import record, show, verdict
-from bench.table import ROOT, Run, Skipped, Table
+from bench.table import ROOT, Run, Table
 from lab.measure.records import save
 from lab.model.device import DTYPES
 
@@ -21,6 +21,8 @@ TABLES: dict[str, Table] = {
     "memory": memory.TABLE,
     "scheduler": scheduler.TABLE,
     "simulators": simulators.TABLE,
+    "browser": browser.TABLE,
+    "sharing": sharing.TABLE,
 }
 DEFAULT_DTYPES = ["bfloat16", "float32"]
 RECORDS = ROOT / "data" / "bench"
@@ -28,9 +30,10 @@ RECORDS = ROOT / "data" / "bench"
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
+    args.threads = args.threads or quiet_processors()
     torch.set_num_threads(args.threads)
     logging.set_verbosity_error()
-    for name in args.table or TABLES:
+    for name in args.table or [name for name, table in TABLES.items() if not table.by_name]:
         measure(name, args)
     return 0
 
@@ -39,22 +42,18 @@ def measure(name: str, args: argparse.Namespace) -> None:
     """One table: measured, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
     run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds)
-    print(f"{name}: {table.title}; {run.threads} threads, median of {run.repeats}")
-    try:
-        rows = show(table.rows(run))
-    except Skipped as why:
-        print(f"skipped: {why}")
-        return
+    print(f"{name}: {table.title}; {run.clock} time, {run.threads} threads, median of {run.repeats}")
+    rows = show(table.rows(run), run)
     print(verdict(rows, run, neighbours))
-    if args.output:
+    if rows and args.output:
         print("saved in", save(record(name, table, rows, run, neighbours), args.output))
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("table", nargs="*", choices=[[], *TABLES], help="default: all of them")
-    parser.add_argument("--threads", type=int, default=1, help="more than 1 only on a quiet machine (default: 1)")
-    parser.add_argument("--repeats", type=int, default=7, help="rounds of a row, warm-up apart (default: 7)")
+    parser.add_argument("table", nargs="*", choices=[[], *TABLES], help="default: all that need no half hour")
+    parser.add_argument("--threads", type=int, help="default: all processors if they are idle, else 1")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds of a row, warm-up apart (default: 5)")
     parser.add_argument("--dtype", nargs="*", choices=DTYPES, default=DEFAULT_DTYPES)
     parser.add_argument("--quick", action="store_true", help="a tiny model: does it run? Says nothing about speed")
     parser.add_argument("--output", type=Path, help="where records go (default: data/bench, for whole tables only)")

@@ -41,11 +41,6 @@ class Field:
         return self.players[1:]
 
 
-def clock_of(threads: int) -> str:
-    """Processor time says nothing of two threads that wait for each other, wall time nothing of a busy machine."""
-    return "process" if threads == 1 else "wall"
-
-
 def fields(run: Run) -> Iterator[Field]:
     """The field of each dtype; the processes of the one before have ended."""
     for dtype in run.dtypes:
@@ -55,10 +50,10 @@ def fields(run: Run) -> Iterator[Field]:
 
 @contextmanager
 def _field(run: Run, dtype: str) -> Iterator[Field]:
-    device, clock = resolve_device(), clock_of(run.threads)
-    watch = Stopwatch(device, clock)
+    device = resolve_device()
+    watch = Stopwatch(device, run.clock)
     pair = llama(DTYPES[dtype], device, **(TINY if run.quick else {}))
-    taking = Field(pair, dtype, ceilings(device, DTYPES[dtype], clock=clock if device.type == "cpu" else "wall"))
+    taking = Field(pair, dtype, ceilings(device, DTYPES[dtype], clock=run.clock if device.type == "cpu" else "wall"))
     taking.players.append(Ours(pair.ours, MAX_NUM_SEQS, QUICK_KV_BYTES if run.quick else KV_BYTES, watch))
     taking.players.append(HuggingFace(pair.theirs, watch))
     with ExitStack() as stack:
@@ -74,7 +69,7 @@ def _field(run: Run, dtype: str) -> Iterator[Field]:
 
 def _join(taking: Field, run: Run, stack: ExitStack, player: str, **options: Any) -> None:
     """Start a player in a process of its own, or note why it doesn't."""
-    options |= {"threads": run.threads, "clock": clock_of(run.threads)}
+    options |= {"threads": run.threads, "clock": run.clock}
     options["max_model_len"] = taking.pair.ours.decoder.config.max_position_embeddings
     try:
         remote = Remote(_python(player), player, **options)

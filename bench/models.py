@@ -26,7 +26,9 @@ LLAMA: dict[str, Any] = {
 }
 TINY = {
     "num_hidden_layers": 2,
-    "hidden_size": 96,
+    "hidden_size": 192,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
     "intermediate_size": 256,
     "vocab_size": 512,
     "max_position_embeddings": 2048,

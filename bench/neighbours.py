@@ -34,6 +34,14 @@ class Neighbours:
         return f"To be trusted: {seen}."
 
 
+def quiet_processors(seconds: float = 2.0) -> int:
+    """How many threads to time with: all processors if nobody else is on them for a while, else one."""
+    neighbours = Neighbours()
+    time.sleep(seconds)
+    processors = neighbours.processors
+    return (os.cpu_count() or 1) if processors is not None and processors <= TOLERATED else 1
+
+
 def _busy_elsewhere() -> float | None:
     """Processor seconds since boot that were not ours, by /proc/stat (proc(5))."""
     stat = Path("/proc/stat")

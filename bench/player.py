@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 
 import torch
 
+from bench.table import Skipped
 from lab.measure.timing import CPU_CLOCKS
 from lab.model.device import Timer, synchronize
 
@@ -32,8 +33,8 @@ class Meeting:
     tokens: Tokens  # the long prompt's first token
 
 
-class Refused(Exception):
-    """What an engine can't do, in one line."""
+class Refused(Skipped):
+    """What an engine can't do, or can't any more, in one line."""
 
 
 class Player(Protocol):

@@ -1,25 +1,32 @@
 """A table: printed row by row as it comes, kept as a record."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bench.neighbours import Neighbours
-from bench.table import Row, Run, Table
+from bench.table import Row, Run, Skipped, Table
 from lab.measure.environment import environment
 from lab.measure.records import Record
 from lab.model.device import resolve_device
 
 
-def show(rows: Iterable[Row]) -> list[Row]:
-    """Print each row as soon as it is there; the rows."""
+def show(rows: Iterable[Row], run: Run) -> list[Row]:
+    """Print each row as soon as it is there; the rows, up to where the table had to be given up."""
     shown: list[Row] = []
-    for row in rows:
+    for row in _until_skipped(rows, run):
         widths = [max(len(name), len(_text(value))) for name, value in row.items()]
         if not shown:
             print("  ".join(name.rjust(width) for name, width in zip(row, widths)))
         print("  ".join(_text(value).rjust(width) for value, width in zip(row.values(), widths)), flush=True)
         shown.append(row)
     return shown
+
+
+def _until_skipped(rows: Iterable[Row], run: Run) -> Iterator[Row]:
+    try:
+        yield from rows
+    except Skipped as why:
+        run.left_out.append(f"from here on: {why}")
 
 
 def _text(value: Any) -> str:
@@ -33,10 +40,10 @@ def verdict(rows: Sequence[Row], run: Run, neighbours: Neighbours) -> str:
     pairs = [(row.get(f"{of}ratio"), row.get(f"{of}goal")) for row in rows for of in ("", "ttft_")]
     judged = [ratio <= goal for ratio, goal in pairs if goal is not None]
     goals = f"{sum(judged)} of {len(judged)} goals are reached. " if judged else ""
-    return "\n".join([*(f"left out: {line}" for line in run.left_out), goals + neighbours.verdict()])
+    return "\n".join([*(f"left out, {line}" for line in run.left_out), goals + neighbours.verdict()])
 
 
 def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: Neighbours) -> Record:
-    parameters = {**table.parameters, "warmup": 1, "repeats": run.repeats, "left_out": run.left_out}
+    parameters = {"clock": run.clock, **table.parameters, "warmup": 1, "repeats": run.repeats, "left_out": run.left_out}
     where = environment(resolve_device()) | {"machine": neighbours.verdict()}
     return Record(name, parameters, rows, where, table.units)

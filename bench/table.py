@@ -28,6 +28,11 @@ class Run:
     left_out: list[str] = field(default_factory=list)  # one line each: which peer or rows, and why
     _began: float = field(default_factory=time.monotonic)
 
+    @property
+    def clock(self) -> str:
+        """Processor time says nothing of threads that wait for each other, wall time nothing of a busy machine."""
+        return "process" if self.threads == 1 else "wall"
+
     def in_time(self, cases: Iterable[T], dtype: str | None = None) -> Iterator[T]:
         """The cases one by one, until the table's time is over; the others are noted as left out. Of a `dtype`: until
         its share and what those before it left are over."""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from bench.player import Meeting, Player, Refused, Sample, Stopwatch, Tokens
-from bench.table import ROOT, Skipped
+from bench.table import ROOT
 
 CPU = torch.device("cpu")
 
@@ -34,10 +34,7 @@ PLAYERS: dict[str, Callable[..., Player]] = {"vllm": vllm, "llama_cpp": llama_cp
 
 
 class Remote:
-    """This side: a Player whose times are taken in its own process.
-
-    Raises Skipped if it doesn't start, and whenever it ends before its time.
-    """
+    """This side: a Player whose times are taken in its own process. Raises Refused if it doesn't start or has ended."""
 
     def __init__(self, python: Path, player: str, threads: int, clock: str, **options: Any) -> None:
         self.name = player
@@ -83,7 +80,7 @@ class Remote:
         if not line:
             self.log.seek(0)
             said = [text for text in self.log.read().splitlines() if text.strip()] or ["nothing"]
-            raise Skipped(f"{self.name} ended with {self.process.wait()}, saying: {said[-1][:200]}")
+            raise Refused(f"{self.name} ended with {self.process.wait()}, saying: {said[-1][:200]}")
         return json.loads(line)
 
 

@@ -37,4 +37,4 @@ class HuggingFace:
         return self.last
 
     def _next(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.model(ids, past_key_values=self.cache, logits_to_keep=1).logits.argmax(-1)
+        return self.model(ids, cache=self.cache, logits_to_keep=1).logits.argmax(-1)
