@@ -1,7 +1,7 @@
 """A run as a server's log tells it: a line every so many seconds, with the fields of vLLM's line."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -50,3 +50,15 @@ def log_lines(trace: Trace, num_blocks: int, seconds: float) -> Iterator[LogLine
             last.used_blocks / num_blocks,
             last.head_waits_for,
         )
+
+
+def as_text(lines: Iterable[LogLine]) -> str:
+    """A table with a head; rates in tokens per second."""
+    rows = ["  time  prompt/s  generation/s  running  waiting  preempted      KV  computed/s  head"]
+    for line in lines:
+        rows.append(
+            f"{line.second:4.1f} s {line.prompt_tokens_per_s:9.0f} {line.output_tokens_per_s:13.0f} {line.running:8} "
+            f"{line.waiting:8} {line.preemptions:10} {line.kv_usage:7.1%} {line.computed_tokens_per_s:11.0f}  "
+            f"{line.head_waits_for.value if line.head_waits_for else '-'}"
+        )
+    return "\n".join(rows)

@@ -5,7 +5,7 @@ import pytest
 from lab.core import CacheConfig, Request, SamplingParams, Scheduler, SchedulerConfig
 from lab.core.plan import WaitReason
 from lab.sim import LinearCost, simulate
-from lab.sim.log import log_lines
+from lab.sim.log import LogLine, as_text, log_lines
 
 
 def run(requests, blocks):
@@ -41,3 +41,11 @@ def test_an_interval_in_which_nothing_ended_has_no_line():
     late = Request("b", range(8), SamplingParams(1), arrival=5.0)
     lines = list(log_lines(run([Request("a", range(8), SamplingParams(1)), late], 8), 8, 1.0))
     assert [line.second for line in lines] == pytest.approx([1.0, 6.0])
+
+
+def test_as_text():
+    line = LogLine(0.2, 1170.0, 480.0, 1645.0, 1, 16, 0, 21 / 66, WaitReason.BLOCKS)
+    head, row = as_text([line]).splitlines()
+    assert row.split() == ["0.2", "s", "1170", "480", "1", "16", "0", "31.8%", "1645", "blocks"]
+    for title, value in (("prompt/s", "1170"), ("waiting", "16"), ("KV", "31.8%"), ("computed/s", "1645")):
+        assert head.index(title) + len(title) == row.index(value) + len(value), "a number ends under its title"
