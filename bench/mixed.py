@@ -43,7 +43,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 def _is_able(player: Player, prompts: Tokens, prompt: list[int], field: Field, run: Run) -> bool:
     try:
-        player.meet(prompts[:1], prompt[:1], 1)
+        player.meet(prompts[:1], prompt[:1], 2)
     except Refused as why:
         run.left_out.append(f"{player.name} in {field.dtype}: {why}")
         return False
