@@ -1,10 +1,10 @@
 """`lab simulate`: run a file of loads under a policy, on virtual time or on the engine."""
 
 import argparse
-import math
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +16,16 @@ from lab.commands.common import (
     print_json,
     write_json,
 )
+from lab.commands.summaries import as_document, print_table
 from lab.core.errors import ConfigError
-from lab.core.loop import Loop
+from lab.core.loop import Executor, Loop
+from lab.core.plan import StepPlan
 from lab.core.scheduler import Scheduler
-from lab.core.trace import StepRecord, Trace
+from lab.core.trace import Trace
 
 if TYPE_CHECKING:
     from lab.core.arrivals import Arrivals
-    from lab.sim.samples import Distribution
     from lab.sim.scenario import MakePrompt, Scenario
-    from lab.sim.summary import Summary
 
     Prepare = Callable[[Scenario, type[Scheduler]], tuple[Loop, MakePrompt]]
 
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 def add_to(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("simulate", help="run a file of loads under a policy, on virtual time or the engine")
     parser.add_argument(
-        "load", type=Path, help="one JSON object a line: config and arrivals, as in lab/sim/scenario.py"
+        "load", type=Path, help="one JSON object a line: config and arrivals, as in lab/sim/scenario.py; or a trace"
+    )
+    parser.add_argument(
+        "--config", metavar="JSON", help="for a trace, Azure's .csv or Mooncake's .jsonl: like '{\"num_blocks\": 4096}'"
     )
     parser.add_argument("--policy", default="vllm", help="a name in lab.policies.POLICIES (vllm)")
     parser.add_argument("--step-ms", type=float, default=5.0, help="simulated time of a step (5)")
@@ -48,12 +51,11 @@ def run(args: argparse.Namespace) -> int:
     from lab.perfetto.run import run_document
     from lab.policies import POLICIES
     from lab.sim.arrivals import ByStep
-    from lab.sim.scenario import read_scenarios
-    from lab.sim.tally import summarize
+    from lab.sim.tally import StreamingTrace, summarize
 
     if args.policy not in POLICIES:
         raise ConfigError(f"policy {args.policy!r} is unknown; it must be one of {', '.join(POLICIES)}")
-    scenarios = list(read_scenarios(args.load))
+    scenarios = read_loads(args)
     if args.trace and len(scenarios) > 1:
         raise ConfigError(f"{args.load} holds {len(scenarios)} loads, and a trace shows one; leave one in the file")
     prepare = on_the_engine(args) if args.executor == "torch" else on_virtual_time(args)
@@ -61,14 +63,20 @@ def run(args: argparse.Namespace) -> int:
     for scenario in scenarios:
         loop, make_prompt = prepare(scenario, POLICIES[args.policy])
         arrivals = scenario.make_arrivals(make_prompt)
-        trace = run_with_progress(loop, arrivals, sum(arrival.max_tokens for arrival in scenario.arrivals))
-        summary = summarize(trace, scenario.cache.num_blocks)
+        num_blocks = scenario.cache.num_blocks
+        loop.trace = Trace() if args.trace else StreamingTrace(num_blocks)  # steps are kept for a picture alone
+        begin = time.process_time()
+        trace = run_with_progress(loop, arrivals, scenario)
+        seconds = time.process_time() - begin
+        summary = trace.tally.summary() if isinstance(trace, StreamingTrace) else summarize(trace, num_blocks)
         document = {"load": scenario.name, "policy": args.policy, "executor": args.executor}
         document |= as_document(summary) | {"refusals": trace.refused}
         if isinstance(arrivals, ByStep):
             document["steps"] = arrivals.num_steps  # those with nothing to do are steps of the load's clock too
         documents.append(document)
         print_table(document)
+        n = summary.requests
+        print(f"{n} requests in {seconds:.1f} s of processor time, {n / seconds:,.0f} a second")
         if args.trace:
             write_json(args.trace, run_document(trace))
     if args.json:
@@ -76,19 +84,41 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_with_progress(loop: Loop, arrivals: "Arrivals", num_tokens: int) -> Trace:
+def read_loads(args: argparse.Namespace) -> "list[Scenario]":
+    from lab.sim.scenario import read_scenarios, trace_scenario
+
+    if args.config is not None:
+        return [trace_scenario(args.load, args.config)]
+    if args.load.suffix == ".csv":
+        raise ConfigError(
+            f"{args.load} is a trace, which has no limits; give them like --config '{{\"num_blocks\": 4096}}'"
+        )
+    return list(read_scenarios(args.load))
+
+
+def run_with_progress(loop: Loop, arrivals: "Arrivals", scenario: "Scenario") -> Trace:
     """Run to the end; where standard error is a terminal it shows how many of the output tokens there are."""
     from tqdm import tqdm
 
-    with tqdm(total=num_tokens, unit=" tokens", leave=False, disable=None) as bar:
-
-        class Shown(Trace):
-            def record_step(self, step: StepRecord, sampled: Mapping[str, int]) -> None:
-                super().record_step(step, sampled)
-                bar.update(len(sampled))
-
-        loop.trace = Shown()
+    is_trace = not isinstance(scenario.arrivals, tuple)  # which is read as the run goes, so nobody knows its length
+    total = None if is_trace else sum(arrival.max_tokens for arrival in scenario.arrivals)
+    with tqdm(total=total, unit=" tokens", leave=False, disable=None) as bar:
+        if not bar.disable:
+            loop.executor = Shown(loop.executor, bar)
         return loop.run(arrivals)
+
+
+class Shown:
+    """An executor that moves a bar by each token it makes."""
+
+    def __init__(self, executor: Executor, bar: Any) -> None:
+        self.executor = executor
+        self.bar = bar
+
+    def execute(self, plan: StepPlan, scheduler: Scheduler) -> Mapping[str, int]:
+        sampled = self.executor.execute(plan, scheduler)
+        self.bar.update(len(sampled))
+        return sampled
 
 
 def on_virtual_time(args: argparse.Namespace) -> "Prepare":
@@ -139,35 +169,3 @@ def on_the_engine(args: argparse.Namespace) -> "Prepare":
         return Loop(scheduler, executor), make_prompt
 
     return prepare
-
-
-def as_document(summary: "Summary") -> dict[str, Any]:
-    """The summary in the units of its names: latencies and the longest gap in ms."""
-    latencies = ("ttft", "itl", "tpot", "e2e", "queue")
-    left_out = (*latencies, "longest_gap", "duration", "goodput", "waiting_reasons")
-    return {
-        **{name: value for name, value in vars(summary).items() if name not in left_out},
-        "duration_s": summary.duration,
-        "longest_gap_ms": summary.longest_gap * 1e3,
-        **{f"{name}_ms": in_ms(getattr(summary, name)) for name in latencies},
-        "waiting_reasons": {reason.value: count for reason, count in summary.waiting_reasons.items()},
-    }
-
-
-def in_ms(distribution: "Distribution") -> dict[str, Any]:
-    """None in place of NaN, which is no JSON; `p99_is_max` says that there are too few samples for a p99."""
-    values = asdict(distribution)
-    n = values.pop("n")
-    ms = {name: None if math.isnan(seconds) else seconds * 1e3 for name, seconds in values.items()}
-    return {"n": n, **ms, "p99_is_max": distribution.p99_is_max}
-
-
-def print_table(document: dict[str, Any]) -> None:
-    for name, value in document.items():
-        if isinstance(value, dict):
-            value = "  ".join(f"{key} {show(item)}" for key, item in value.items())
-        print(f"{name:>20}  {show(value)}")
-
-
-def show(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

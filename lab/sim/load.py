@@ -86,4 +86,4 @@ def _scenario(path: Path) -> Iterator[Request]:
         raise BadLoad(f"{path} holds {1 + len(others)} loads, and one is needed; leave one in the file")
     if first.in_steps:
         raise BadLoad(f'{path} counts time in steps, which is no rate; give it "clock": "seconds"')
-    return (arrival.request(any_tokens) for arrival in sorted(first.arrivals, key=lambda arrival: arrival.time))
+    return (arrival.request(any_tokens) for arrival in first.arrivals)

@@ -1,16 +1,18 @@
-"""Loads in a file: one JSON object a line, as the golden runs of vLLM's scheduler have them, without their steps.
+"""Loads in a file, and the limits to run them under.
+
+One JSON object a line, as the golden runs of vLLM's scheduler have them, without their steps:
 
     {"config": {"num_blocks": 64, "block_size": 16, "max_num_seqs": 8, "max_num_batched_tokens": 512},
      "arrivals": [[0, "a", 100, 20, 0], [3, "b", 40, 5, 0]], "clock": "steps"}
 
 An arrival is [time, id, prompt tokens, max_tokens, priority]; the priority may be left out. Times count steps, or
 seconds where `clock` is "seconds". Names in `config` are those of `SchedulerConfig` and `CacheConfig`; only
-`num_blocks` is needed.
+`num_blocks` is needed. A trace of a real service has arrivals alone; `trace_scenario` adds the config.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,11 @@ from lab.core.errors import LabError
 from lab.core.request import Request, SamplingParams
 from lab.sim.arrivals import ByStep
 from lab.sim.lines import read_lines
+from lab.sim.traces import MAX_TIME, MAX_TOKENS, read_trace
 
 CACHE_FIELDS = {field.name for field in fields(CacheConfig)}
 CONFIG_FIELDS = {field.name for field in fields(SchedulerConfig)} | CACHE_FIELDS
 MAX_LINE_BYTES = 2**26  # of a load: a million requests and more
-MAX_TIME = 1e9  # 30 years of seconds, which a float still tells apart by less than a microsecond
-MAX_TOKENS = 2**40  # a length beyond any pool, and so refused, but still one that Python can count
 MakePrompt = Callable[[str, int], Sequence[int]]  # the tokens of a prompt, from the request's id and their number
 
 
@@ -66,19 +67,29 @@ class Arrival:
 
 
 @dataclass(frozen=True)
+class TraceArrivals:
+    """Those of a trace file, read anew each time."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[Arrival]:
+        for r in read_trace(self.path):
+            yield Arrival(r.arrival, r.request_id, r.num_prompt_tokens, r.sampling.max_tokens)
+
+
+@dataclass(frozen=True)
 class Scenario:
-    """What arrives when, and the limits it is to be run under."""
+    """What arrives when, in order, and the limits it is to be run under."""
 
     name: str
     config: SchedulerConfig
     cache: CacheConfig
-    arrivals: tuple[Arrival, ...]
+    arrivals: Iterable[Arrival]
     in_steps: bool
 
     def make_arrivals(self, make_prompt: MakePrompt) -> Arrivals:
-        """A source for one run; arrivals may stand in any order."""
-        ordered = sorted(self.arrivals, key=lambda arrival: arrival.time)
-        requests = (arrival.request(make_prompt) for arrival in ordered)
+        """A source for one run."""
+        requests = (arrival.request(make_prompt) for arrival in self.arrivals)
         return ByStep((request.arrival, request) for request in requests) if self.in_steps else OpenLoop(requests)
 
 
@@ -95,31 +106,40 @@ def read_scenarios(path: Path) -> Iterator[Scenario]:
         raise BadLoad(f"{path} holds no load; give a file of loads, one JSON object a line")
 
 
+def trace_scenario(path: Path, config: str) -> Scenario:
+    """A trace file under a `config`, the JSON object of the format above. Raises BadLoad for a bad one."""
+    try:
+        return Scenario(path.name, *_limits(json.loads(config)), TraceArrivals(path), in_steps=False)
+    except (ValueError, RecursionError) as error:
+        raise BadLoad(f"config {config!r:.80}: {error!s:.300}") from error
+
+
 def _parse(name: str, raw: Any) -> Scenario:
     if not isinstance(raw, dict):
         raise ValueError('it is no JSON object; write {"config": {...}, "arrivals": [...]}')
     for key, kind, json_kind in (("config", dict, "object"), ("arrivals", list, "array")):
         if not isinstance(raw.get(key), kind):
             raise ValueError(f"{key!r} is {raw.get(key)!r:.40}; a load needs it, a JSON {json_kind}")
-    config = dict(raw["config"])
-    if unknown := config.keys() - CONFIG_FIELDS:
-        raise ValueError(f"config knows no {min(unknown)!r}; there is {', '.join(sorted(CONFIG_FIELDS))}")
-    cache = {key: config.pop(key) for key in CACHE_FIELDS & config.keys()}
-    if "num_blocks" not in cache:
-        raise ValueError("config has no num_blocks, the size of the KV pool")
+    config, cache = _limits(raw["config"])
     clock = raw.get("clock", "steps")
     if clock not in ("steps", "seconds"):
         raise ValueError(f"clock is {clock!r}; it must be 'steps' or 'seconds'")
     name = str(raw.get("name", raw.get("seed", name)))
     if not name.isprintable():
         raise ValueError(f"the name {name!r} cannot be printed")
-    return Scenario(
-        name=name,
-        config=SchedulerConfig.with_defaults(**config),
-        cache=CacheConfig(**cache),
-        arrivals=_arrivals(raw["arrivals"]),
-        in_steps=clock == "steps",
-    )
+    return Scenario(name, config, cache, _arrivals(raw["arrivals"]), in_steps=clock == "steps")
+
+
+def _limits(raw: Any) -> tuple[SchedulerConfig, CacheConfig]:
+    if not isinstance(raw, dict):
+        raise ValueError('it is no JSON object; write {"num_blocks": ...}')
+    if unknown := raw.keys() - CONFIG_FIELDS:
+        raise ValueError(f"config knows no {min(unknown)!r}; there is {', '.join(sorted(CONFIG_FIELDS))}")
+    if "num_blocks" not in raw:
+        raise ValueError("config has no num_blocks, the size of the KV pool")
+    cache = {key: value for key, value in raw.items() if key in CACHE_FIELDS}
+    limits = {key: value for key, value in raw.items() if key not in CACHE_FIELDS}
+    return SchedulerConfig.with_defaults(**limits), CacheConfig(**cache)
 
 
 def _arrivals(rows: list[Any]) -> tuple[Arrival, ...]:
@@ -130,4 +150,4 @@ def _arrivals(rows: list[Any]) -> tuple[Arrival, ...]:
     name, times = Counter(arrival.request_id for arrival in arrivals).most_common(1)[0] if arrivals else ("", 1)
     if times > 1:
         raise ValueError(f"{times} requests are called {name!r}; give each an id of its own")
-    return arrivals
+    return tuple(sorted(arrivals, key=lambda arrival: arrival.time))

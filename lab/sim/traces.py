@@ -10,6 +10,8 @@ from lab.core.request import Request, SamplingParams
 from lab.sim.lines import read_lines
 
 MAX_LINE_BYTES = 2**20  # far above any line of these formats
+MAX_TIME = 1e9  # 30 years of seconds, which a float still tells apart by less than a microsecond
+MAX_TOKENS = 2**40  # a length beyond any pool, and so refused, but still one that Python can count
 Row = tuple[float, int, int]  # seconds, prompt tokens, output tokens
 
 
@@ -71,12 +73,15 @@ def _requests(path: Path, lines: Iterator[tuple[int, str]], parse: Callable[[str
             time, prompt, output = parse(line)
             zero = time if zero is None else zero
             arrival = time - zero
-            if type(prompt) is not int or type(output) is not int or min(prompt, output) < 1:
+            if any(type(n) is not int or not 1 <= n <= MAX_TOKENS for n in (prompt, output)):
                 raise ValueError(
-                    f"{prompt} prompt and {output} output tokens; both must be whole numbers of at least 1"
+                    f"{prompt} prompt and {output} output tokens; both must be whole numbers from 1 to {MAX_TOKENS}"
                 )
-            if not arrival >= last:  # NaN too
-                raise ValueError(f"its time is {arrival:.6g} s after the first, the one before {last:.6g} s")
+            if not last <= arrival <= MAX_TIME:  # NaN too
+                raise ValueError(
+                    f"its time is {arrival:.6g} s after the first, the one before {last:.6g} s; it must be neither "
+                    f"before that nor above {MAX_TIME:g}"
+                )
             request = Request(f"line-{number}", range(prompt), SamplingParams(output), arrival=arrival)
         except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else error
