@@ -10,7 +10,6 @@ from lab.live.quiz import Question, Quiz
 from lab.live.registry import answer
 from lab.live.words import Both, Lang
 
-TITLE = Both("先猜，再看", "Guess, then look")
 GUESS = Both("就猜这个", "That is my guess")
 ANSWER = Both("答案", "Answer")
 OTHERS = Both("换一组数字，答案重新算", "Other numbers: the answer is computed again")
@@ -33,12 +32,12 @@ QUIZ_WORDS = WORDS | {
 def quiz_html(quiz: Quiz, lang: Lang) -> str:
     words = json.dumps({name: both.of(lang) for name, both in QUIZ_WORDS.items()}, ensure_ascii=False)
     questions = "\n".join(question_html(question, lang, words) for question in quiz.questions)
-    return f"""<section class="quiz" data-quiz="{quiz.name}" data-words="{escape(words)}" aria-label="{TITLE.of(lang)}">
+    return f"""<div class="quiz" data-quiz="{quiz.name}" data-words="{escape(words)}">
 {questions}
 <p class="quiz-score"></p>
 <p class="quiz-said" role="status"></p>
 <p><button type="button" class="quiz-forget" hidden>{FORGET.of(lang)}</button></p>
-</section>
+</div>
 """
 
 

@@ -74,7 +74,7 @@ export class Question extends Figure {
       if (option.value === this.right) option.parentElement.append(" ✓");
       else if (option.checked) option.parentElement.append(" ✗");
     }
-    this.button.disabled = true;
+    this.button.hidden = true;
   }
 }
 
@@ -108,7 +108,7 @@ export class Quiz {
     question.reveal(key);
     question.details.open = true;
     question.say(key === question.right ? "right" : "wrong");
-    question.details.querySelector("summary").focus();    // the button, now disabled, can't keep it
+    question.details.querySelector("summary").focus();    // the button, now hidden, can't keep it
     this.tell();
   }
 
