@@ -92,17 +92,19 @@ def bytes_sent(path: Path) -> int:
 
 
 def questions_of(name: str) -> list[Mapping[str, Any]]:
-    """Settings of a figure, any value of each knob; always the same."""
+    """Settings of a figure, any value of each knob, always the same; without those that the lab refuses."""
     from lab.live.knobs import Slider
-    from lab.live.registry import FIGURES
+    from lab.live.registry import FIGURES, answer
 
-    rng = random.Random(0)
-
-    def any_value(knob: Any) -> Any:
-        return rng.choice(list(knob.marks if isinstance(knob, Slider) else knob.options))
-
-    settings = [{knob.name: any_value(knob) for knob in FIGURES[name].knobs} for _ in range(SETTINGS)]
-    return [{"figure": name, "settings": json.dumps(one), "lang": LANG, "width": WIDTH} for one in settings]
+    rng, questions = random.Random(0), []
+    while len(questions) < SETTINGS:
+        values = [
+            (knob, knob.marks if isinstance(knob, Slider) else list(knob.options)) for knob in FIGURES[name].knobs
+        ]
+        settings = json.dumps({knob.name: rng.choice(options) for knob, options in values})
+        if "error" not in json.loads(answer(name, settings, LANG, WIDTH)):
+            questions.append({"figure": name, "settings": settings, "lang": LANG, "width": WIDTH})
+    return questions
 
 
 def ask_here(questions: list[Mapping[str, Any]]) -> float:

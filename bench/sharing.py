@@ -39,17 +39,22 @@ def install(packages: list[str], cache: Path) -> Installed:
     """Raises subprocess.SubprocessError if pip fails, or needs more than `MAX_SECONDS`."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        before, start, bare = processor_seconds(), time.perf_counter(), size(Path(folder))
+        before, start, bare = processor_seconds(), time.perf_counter(), contents(Path(folder))
         pip = [f"{folder}/bin/python", "-m", "pip", "install", "-qqq", "--cache-dir", str(cache), *packages]
         subprocess.run(pip, check=True, timeout=MAX_SECONDS, env=os.environ | {"CMAKE_ARGS": "-DGGML_NATIVE=ON"})
         wall, used = time.perf_counter() - start, processor_seconds() - before
-        count = len(list(Path(folder).glob("lib/python*/site-packages/*.dist-info")))
-        return Installed(wall, used, size(Path(folder)) - bare, count)
+        nbytes, packages = (now - then for now, then in zip(contents(Path(folder)), bare))
+        return Installed(wall, used, nbytes, packages)
 
 
 def processor_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def contents(environment: Path) -> tuple[int, int]:
+    """Bytes of all its files, and its packages."""
+    return size(environment), len(list(environment.glob("lib/python*/site-packages/*.dist-info")))
 
 
 def size(folder: Path) -> int:
