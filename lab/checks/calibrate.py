@@ -3,7 +3,7 @@
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -99,16 +99,25 @@ def run_mix(machine: Machine) -> list[MeasuredStep]:
     """The same steps each time: prompts in chunks of several sizes, decodes in batches of several sizes, and both."""
     cache = CacheConfig(REQUESTS * -(-(PROMPT_TOKENS[1] + OUTPUT_TOKENS[1]) // BLOCK_SIZE), BLOCK_SIZE)
     executor, clock = machine(cache)
-    watch = _Watch(executor)
     steps = []
     for max_num_seqs, budget in LIMITS:
-        loop = Loop(Scheduler(SchedulerConfig(budget, max_num_seqs), cache), watch, clock)
-        for request in _requests(seed=budget):
-            loop.submit(request)
-        while loop.scheduler.has_unfinished:
-            begin = clock.now()
-            loop.step()
-            steps.append(MeasuredStep(watch.terms, clock.now() - begin))
+        steps += run_steps(SchedulerConfig(budget, max_num_seqs), cache, _requests(seed=budget), executor, clock)
+    return steps
+
+
+def run_steps(
+    config: SchedulerConfig, cache: CacheConfig, requests: Iterable[Request], executor: Executor, clock: Clock
+) -> list[MeasuredStep]:
+    """The requests, submitted at once, to their end: what was in each step and how long it took."""
+    watch = _Watch(executor)
+    loop = Loop(Scheduler(config, cache), watch, clock)
+    for request in requests:
+        loop.submit(request)
+    steps = []
+    while loop.scheduler.has_unfinished:
+        begin = clock.now()
+        loop.step()
+        steps.append(MeasuredStep(watch.terms, clock.now() - begin))
     return steps
 
 

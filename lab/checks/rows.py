@@ -1,6 +1,10 @@
-"""Rows of the recorded suites: what was measured as columns, and the unit of each column."""
+"""Rows of the recorded suites: what was measured as columns, and the unit of each column.
+
+What must hold of them is in `lab.checks.claims`, which computes it again from the rows alone.
+"""
 
 from lab.checks.equivalence import PrefillRow
+from lab.checks.gap import GapRow
 from lab.measure.chunk_cost import TERMS, ChunkCost, CostFit
 from lab.measure.ledger import Step, prefill_steps, step_peak
 from lab.measure.memory import PeakMemory
@@ -13,18 +17,25 @@ from lab.model.attention import select_backend
 from lab.model.decoder import Decoder
 from lab.model.device import allocator_stats, reset_peak_memory
 from lab.model.kv_store import KVStore
+from lab.sim.step_cost import MeasuredStep, StepCost
 
-TOLERANCE = 0.02  # of the ledger on a GPU, where kernels have scratch space of their own; on the CPU it is exact
 UNITS = {
     "median_ms": "ms",
     "min_ms": "ms",
     "max_ms": "ms",
     "peak_bytes": "bytes",
     "kv_bytes": "bytes",
-    "kv_delta": "max over layers",
+    "kv_delta": "max over positions, by layer",
+    "kv_error": "max over positions, by layer",
+    "kv_whole_error": "max over positions, by layer",
+    "kv_scale": "max over positions, by layer",
     "logits_delta": "max over positions",
-    "error_ratio": "of the whole pass's error",
+    "logits_error": "max over positions",
+    "logits_whole_error": "max over positions",
+    "logits_scale": "max over positions",
     "match": "verdict",
+    "rows_that_differ": "rows",
+    "delta": "max over rows",
     "predicted_bytes": "bytes",
     "allocator_bytes": "bytes",
     "ops": "ATen operations",
@@ -33,29 +44,41 @@ UNITS = {
     "bound_ms": "ms",
     "ceiling_flops_per_s": "1/s",
     "ceiling_bytes_per_s": "bytes/s",
+    "fitted_ms": "ms",
     **{f"{term}_share": "of the fitted time" for term in TERMS},
+    "refused": "what the cap said",
+    "computed_tokens": "tokens",
+    "leaked_bytes": "bytes",
+    "token": "id",
+    "steps_of_the_prompt": "steps",
+    "longest_gap_ms": "ms",
+    "gap_ratio": "of whole",
+    "ttft_ms": "ms",
+    "ttft_ratio": "of whole",
+    "ms": "ms",
+    "error": "of the measured time",
 }
 
 
 def prefill_row(row: PrefillRow) -> Row:
+    differences = {
+        f"kv_{name}": [getattr(d, name) for d in row.kv] for name in ("delta", "error", "whole_error", "scale")
+    } | {f"logits_{name}": value for name, value in vars(row.logits).items()}
     return {
         "chunk_size": row.chunk_size,
         "chunks": row.chunks,
         **_times(row.timing),
         "peak_bytes": row.peak_bytes,
         "kv_bytes": row.kv_bytes,
-        "kv_delta": max(d.delta for d in row.kv),
-        "logits_delta": row.logits.delta,
-        "error_ratio": row.error_ratio,
+        **differences,
         "match": row.ok,
     }
 
 
-def memory_row(decoder: Decoder, attention: str, length: int, size: int, block_size: int) -> Row:
+def memory_row(decoder: Decoder, attention: str, length: int, size: int, block_size: int = 16) -> Row:
     config, dtype, device = decoder.config, decoder.dtype, decoder.device
     backend = select_backend(attention, config, device, dtype, block_size).backend
     steps = prefill_steps(Step(config, length, length, dtype, backend, device, block_size), size)
-    predicted = max(step_peak(step).nbytes for step in steps)
     run = StepRunner(decoder, backend, length, block_size=block_size).prefill(prefill_pieces(length, size))
     run()  # what a GPU's libraries take at their first call and keep is no part of it
     reset_peak_memory(device)
@@ -63,16 +86,14 @@ def memory_row(decoder: Decoder, attention: str, length: int, size: int, block_s
     with PeakMemory(device=device) as counted:
         run()
     after = allocator_stats(device)
-    allowed = 0 if device.type == "cpu" else TOLERANCE * predicted
     return {
         "attention": backend.name,
         "prompt_tokens": length,
         "chunk_size": size,
-        "predicted_bytes": predicted,
+        "predicted_bytes": max(step_peak(step).nbytes for step in steps),
         "peak_bytes": counted.peak_bytes,
         "allocator_bytes": after.peak_allocated - before.allocated if before and after else None,
         "kv_bytes": KVStore.bytes_per_token(config, dtype) * length,
-        "match": abs(counted.peak_bytes - predicted) <= allowed,
     }
 
 
@@ -87,6 +108,7 @@ def cost_row(row: ChunkCost, fit: CostFit) -> Row:
         "ops": row.ops,
         "kernels": row.kernels,
         **_times(row.timing),
+        "fitted_ms": fit.milliseconds(row),
         **{f"{term}_share": share for term, share in fit.shares(row).items()},
     }
 
@@ -103,6 +125,28 @@ def roofline_row(row: RooflineRow, limits: Ceilings) -> Row:
         "bound_ms": row.bound_ms(limits),
         "ceiling_flops_per_s": limits.flops_per_s,
         "ceiling_bytes_per_s": limits.bytes_per_s,
+    }
+
+
+def gap_row(row: GapRow, whole: GapRow) -> Row:
+    return {
+        "budget": row.budget,
+        "steps_of_the_prompt": row.steps,
+        "longest_gap_ms": row.gap,
+        "gap_ratio": row.gap / whole.gap,
+        "ttft_ms": row.ttft,
+        "ttft_ratio": row.ttft / whole.ttft,
+    }
+
+
+def serving_row(part: str, step: MeasuredStep, cost: StepCost) -> Row:
+    fitted = cost.of(step.terms)
+    return {
+        "part": part,
+        **{name: value for name, value in step.terms._asdict().items() if name != "steps"},
+        "ms": step.seconds * 1e3,
+        "fitted_ms": fitted * 1e3,
+        "error": fitted / step.seconds - 1,
     }
 
 

@@ -1,33 +1,32 @@
 """The experiments that `python -m lab record` runs and keeps, by suite. Each has one record a dtype.
 
 for job in jobs(["memory", "cost"], device):
-    record = make_experiment(job, "smollm2", device, seed).record(environment(device))
+    record = make_experiment(job, None, device, seed).record(environment(device))
 """
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
 
-from lab.checks.equivalence import check_prefill, random_prompt
-from lab.checks.rows import UNITS, cost_row, memory_row, prefill_row, roofline_row
+from lab.checks.experiments import SUITES
+from lab.checks.rows import UNITS
+from lab.checks.sizes import LARGE, SLICE, SMALL
 from lab.checks.streams import EXPERIMENTS, StreamExperiment, stream_experiment
-from lab.measure.chunk_cost import chunk_cost, fit_cost
 from lab.measure.records import Record, Row
-from lab.measure.roofline import ceilings, roofline
 from lab.model.attention import select_backend
 from lab.model.decoder import Decoder
 from lab.model.device import DeviceError, dtype_name, parse_dtype, supported_dtypes
-from lab.model.weights import load_model
+from lab.model.tiny import random_weights
+from lab.model.weights import LoadedModel, load_model
 
-PROMPT_TOKENS = 1024
-CHUNK_SIZES = (64, 128, 256, 512)
-LENGTHS = (512, 2048)  # two, or the causes of cost can't be told apart
-PREFILL_TOKENS = (1, 4, 16, 64, 256, 1024)
-DECODE_BATCHES = (1, 4, 16, 64)
-REPEATS = 5
 BLOCK_SIZE = 16
+EVERY_DTYPE = ("prefill", "bits", "memory")  # values and bytes; times are taken in the dtype that suits the device
+OF_THE_SLICE = ("memory", "cap", "gap")  # on a GPU, at its sizes, whatever the model: a smaller one shows nothing there
+SECONDS = {"prefill": 15, "bits": 20, "memory": 10, "cost": 15, "roofline": 10, "cap": 10, "gap": 25, "serving": 20,
+           "streams": 13}  # of one record on a T4: predictions  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,6 @@ class Experiment:
         return Record(self.name, self.parameters, rows, environment, {k: u for k, u in UNITS.items() if k in rows[0]})
 
 
-def passed(record: Record) -> bool:
-    """Is every verdict of the record good? A record without verdicts has none to fail."""
-    return all(row.get("match", True) for row in record.rows)
-
-
 def jobs(suites: Collection[str], device: torch.device) -> list[tuple[str, str]]:
     """(suite, dtype): values and bytes in every dtype but float64, times in the one that suits the device.
 
@@ -57,85 +51,41 @@ def jobs(suites: Collection[str], device: torch.device) -> list[tuple[str, str]]
     every = [name for name in supported_dtypes(device) if name != "float64"]
     if "streams" in suites and device.type != "cuda":
         raise DeviceError(f"the suite streams needs a GPU; {device} has no streams. Try `python -m lab streams`")
-    settings = {"prefill": every, "memory": every, "streams": list(EXPERIMENTS)}
+    settings = dict.fromkeys(EVERY_DTYPE, every) | {"streams": list(EXPERIMENTS)}
     return [(suite, setting) for suite in suites for setting in settings.get(suite, [usual])]
 
 
-def make_experiment(job: tuple[str, str], model: str, device: torch.device, seed: int) -> Experiment | StreamExperiment:
-    """Load the model and say what will be run."""
-    suite, dtype = job
+def make_experiment(
+    job: tuple[str, str], model: str | None, device: torch.device, seed: int
+) -> Experiment | StreamExperiment:
+    """Load the model and say what will be run. None is SLICE on a GPU and tiny on the CPU: neither is downloaded."""
+    suite, setting = job
     if suite == "streams":
-        return stream_experiment(dtype, device)
-    loaded = load_model(model, dtype=dtype, device=device, seed=seed)
+        return stream_experiment(setting, device)
+    is_slice = device.type == "cuda" and (model is None or suite in OF_THE_SLICE)
+    loaded = load_slice(setting, device, seed) if is_slice else load_model(
+        model or "tiny", dtype=setting, device=device, seed=seed
+    )  # fmt: skip
     decoder = loaded.decoder
     selected = select_backend(None, decoder.config, device, decoder.dtype, BLOCK_SIZE)
     parameters = {
         "model": loaded.name,
         "source": loaded.source,
-        "dtype": dtype,
+        "dtype": setting,
         "attention": selected.backend.name,
         "block_size": BLOCK_SIZE,
         "seed": seed,
     }
-    own, run = SUITES[suite](decoder, seed)
-    return Experiment(f"{suite}-{dtype}", parameters | own, run)
+    own, run = SUITES[suite](decoder, LARGE if is_slice else SMALL, seed)
+    return Experiment(f"{suite}-{setting}", parameters | own, run)
 
 
-Suite = tuple[dict[str, Any], Callable[[], list[Row]]]
+def load_slice(dtype: str, device: torch.device, seed: int) -> LoadedModel:
+    decoder = Decoder(SLICE, slice_weights(seed)).to(parse_dtype(dtype, device), device)
+    return LoadedModel(decoder, "slice", f"random weights, seed {seed}")
 
 
-def prefill(decoder: Decoder, seed: int) -> Suite:
-    """Chunked against whole: values, memory and time."""
-
-    def run() -> list[Row]:
-        prompt = random_prompt(decoder, PROMPT_TOKENS, seed)
-        report = check_prefill(decoder, prompt, CHUNK_SIZES, block_size=BLOCK_SIZE, repeats=REPEATS)
-        return [prefill_row(row) for row in report.rows]
-
-    return {"prompt_tokens": PROMPT_TOKENS, "chunk_sizes": list(CHUNK_SIZES), "repeats": REPEATS}, run
-
-
-def memory(decoder: Decoder, seed: int) -> Suite:
-    """Transient peak against chunk size and length: by the ledger, counted, and on a GPU the allocator's."""
-
-    def run() -> list[Row]:
-        usual = select_backend(None, decoder.config, decoder.device, decoder.dtype, BLOCK_SIZE).backend.name
-        cells = [(length, size) for length in LENGTHS for size in _sizes(length)]
-        names = dict.fromkeys((usual, "sdpa", "math"))
-        return [memory_row(decoder, name, length, size, BLOCK_SIZE) for name in names for length, size in cells]
-
-    return {"lengths": list(LENGTHS), "chunk_sizes": list(CHUNK_SIZES)}, run
-
-
-def cost(decoder: Decoder, seed: int) -> Suite:
-    """What chunks cost in steps, operations and KV read again, in time, and how much of it is whose."""
-
-    def run() -> list[Row]:
-        rows = [row for length in LENGTHS for row in chunk_cost(decoder, length, _sizes(length), repeats=REPEATS)]
-        fit = fit_cost(rows)
-        return [cost_row(row, fit) for row in rows]
-
-    return {"lengths": list(LENGTHS), "chunk_sizes": list(CHUNK_SIZES), "repeats": REPEATS}, run
-
-
-def roofline_steps(decoder: Decoder, seed: int) -> Suite:
-    """Steps of prefill and of decode, and what the device reaches at best."""
-
-    def run() -> list[Row]:
-        limits = ceilings(decoder.device, decoder.dtype)
-        rows = roofline(decoder, prefill_tokens=PREFILL_TOKENS, decode_batches=DECODE_BATCHES, repeats=REPEATS)
-        return [roofline_row(row, limits) for row in rows]
-
-    return {"prefill_tokens": list(PREFILL_TOKENS), "decode_batches": list(DECODE_BATCHES), "repeats": REPEATS}, run
-
-
-def _sizes(length: int) -> list[int]:
-    return [*(size for size in CHUNK_SIZES if size < length), length]
-
-
-SUITES: dict[str, Callable[[Decoder, int], Suite]] = {
-    "prefill": prefill,
-    "memory": memory,
-    "cost": cost,
-    "roofline": roofline_steps,
-}
+@lru_cache(maxsize=1)
+def slice_weights(seed: int) -> dict[str, torch.Tensor]:
+    """Drawn once for all records: that takes seconds."""
+    return random_weights(SLICE, seed)
