@@ -6,9 +6,9 @@ from typing import Any
 
 from lab.live.figure import WIDE
 from lab.live.page import figure_html
-from lab.live.quiz_page import TITLE, quiz_html
+from lab.live.quiz_page import quiz_html
 from lab.live.registry import answer, find, find_quiz
-from lab.show.language import language
+from lab.show.language import language, tr
 
 
 class Recorded:
@@ -33,8 +33,10 @@ def live(name: str) -> Any:
 
 def quiz(name: str) -> Any:
     """The quiz of the chapter of that name, likewise. Raises ConfigError if it has none."""
-    lang = language()
-    return _shown(quiz_html(find_quiz(name), lang), TITLE.of(lang))
+    found = find_quiz(name)
+    n = len(found.questions)
+    text = tr(zh=f"{n} 道题，先猜，再看答案。", en=f"{n} questions: guess first, then see the answers.")
+    return _shown(quiz_html(found, language()), text)
 
 
 def _shown(html: str, text: str) -> Any:
