@@ -90,9 +90,8 @@ def read_loads(args: argparse.Namespace) -> "list[Scenario]":
     if args.config is not None:
         return [trace_scenario(args.load, args.config)]
     if args.load.suffix == ".csv":
-        raise ConfigError(
-            f"{args.load} is a trace, which has no limits; give them like --config '{{\"num_blocks\": 4096}}'"
-        )
+        example = '{"num_blocks": 4096}'
+        raise ConfigError(f"{args.load} is a trace, which has no limits; give --config, like '{example}'")
     return list(read_scenarios(args.load))
 
 
