@@ -75,6 +75,15 @@ def test_the_switch_lands_on_the_heading_that_is_on_screen(visit, lang):
     page.wait_for_function(f"Math.abs(document.getElementById('{anchor}').getBoundingClientRect().top) < 200")
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_switch_takes_the_settings_of_the_figures_along(visit, lang):
+    other = LANGUAGES[1 - LANGUAGES.index(lang)]
+    page = visit(f"{lang}/01-chunked-prefill.html?gantt.budget=128&gantt.policy=alternate")
+    page.wait_for_load_state("networkidle")
+    page.click("a.language-switch")
+    page.wait_for_url(f"**/{other}/01-chunked-prefill.html?gantt.budget=128&gantt.policy=alternate*")
+
+
 def chinese_words() -> dict[str, str]:
     """Words as a reader would type them, out of the middle of the chapter's sentences."""
     runs = [run for run in re.findall(rf"[{HAN}]+", sentences("zh")) if len(run) >= 8]
