@@ -72,6 +72,7 @@ def record_one(
     for problem in found:
         say(f"  {problem}")
     del experiment, record
-    gc.collect()  # runs hold themselves in cycles, and the next experiment needs their memory
-    empty_cache(device)
+    if device.type == "cuda":
+        gc.collect()  # runs hold themselves in cycles, and the next experiment needs their memory
+        empty_cache(device)
     return not found
