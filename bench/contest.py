@@ -8,6 +8,7 @@ from typing import Any
 from bench.field import Field
 from bench.player import Refused, Sample, Tokens
 from bench.table import Row, Run
+from lab.measure.roofline import Ceilings
 from lab.measure.work import Work
 
 UNITS = {
@@ -52,28 +53,25 @@ def contest(case: Case, field: Field, run: Run) -> list[Row]:
         for entry in entries:
             samples[entry.engine].append(entry.call())
     ours = samples[entries[0].engine]
-    base = statistics.median(sample.ms for sample in ours)
-    flops, nbytes = (sum(getattr(work, name) for work in case.work) for name in ("flops", "nbytes"))
-    rows: list[Row] = []
-    for entry in entries:
-        times = [sample.ms for sample in samples[entry.engine]]
-        seconds = statistics.median(times) / 1e3
-        rows.append(
-            {
-                **case.settings,
-                "engine": entry.engine,
-                "ms": statistics.median(times),
-                "min_ms": min(times),
-                "max_ms": max(times),
-                "tokens_per_s": case.tokens / seconds,
-                "of_matmul": flops / seconds / field.limits.flops_per_s,
-                "of_bandwidth": nbytes / seconds / field.limits.bytes_per_s,
-                "agrees": _agreement([sample.tokens for sample in samples[entry.engine]], [s.tokens for s in ours]),
-                "ratio": base / statistics.median(times),
-                "goal": entry.goal,
-            }
-        )
-    return rows
+    return [_row(case, entry, samples[entry.engine], ours, field.limits) for entry in entries]
+
+
+def _row(case: Case, entry: Entry, samples: Sequence[Sample], ours: Sequence[Sample], limits: Ceilings) -> Row:
+    times = [sample.ms for sample in samples]
+    ms = statistics.median(times)
+    return {
+        **case.settings,
+        "engine": entry.engine,
+        "ms": ms,
+        "min_ms": min(times),
+        "max_ms": max(times),
+        "tokens_per_s": case.tokens / ms * 1e3,
+        "of_matmul": sum(work.flops for work in case.work) / ms * 1e3 / limits.flops_per_s,
+        "of_bandwidth": sum(work.nbytes for work in case.work) / ms * 1e3 / limits.bytes_per_s,
+        "agrees": _agreement([sample.tokens for sample in samples], [sample.tokens for sample in ours]),
+        "ratio": statistics.median(sample.ms for sample in ours) / ms,
+        "goal": entry.goal,
+    }
 
 
 def _warm_up(entry: Entry, case: Case, run: Run) -> bool:

@@ -2,6 +2,9 @@
 
 from functools import cache
 from importlib.metadata import version
+from typing import Any
+
+import numpy as np
 
 from bench.player import Meeting, Refused, Sample, Stopwatch, Tokens
 
@@ -34,17 +37,17 @@ class LlamaCpp:
     def meet(self, prompts: Tokens, prompt: list[int], budget: int) -> Meeting:
         raise Refused("llama-cpp-python's Llama computes one sequence")
 
-    def _step(self, llama) -> int:
+    def _step(self, llama: Any) -> int:
         llama.eval([self.last])
         self.last = self._best(llama)
         return self.last
 
     @staticmethod
-    def _best(llama) -> int:
-        """The last row's most likely token."""
-        return int(llama.scores[llama.n_tokens - 1].argmax())
+    def _best(llama: Any) -> int:
+        """The last row's most likely token; `scores` would hold it only beside those of all rows."""
+        return int(np.ctypeslib.as_array(llama._ctx.get_logits_ith(-1), shape=(llama.n_vocab(),)).argmax())
 
-    def _context(self, ubatch: int):
+    def _context(self, ubatch: int) -> Any:
         from llama_cpp import Llama
 
         sizes = {"n_ctx": self.max_model_len, "n_batch": self.max_model_len, "n_ubatch": ubatch}

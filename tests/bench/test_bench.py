@@ -1,5 +1,7 @@
 """The benchmark runs, on a tiny model: what it times is the same work, and what it keeps says what was done."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from bench.__main__ import main
 from bench.contest import Case, Entry, contest
 from bench.field import Field
 from bench.models import TINY, llama, write_gguf
+from bench.neighbours import _ours
 from bench.player import Refused, Sample, met
 from bench.table import Run, Skipped
 from bench.worker import Remote
@@ -109,6 +112,19 @@ def test_what_the_time_is_not_enough_for_is_named() -> None:
     assert list(run.in_time(["a", "b"], "bfloat16")) == []
     assert [line[0] for line in run.left_out] == ["a", "b"]
     assert list(Run(1, 1, ("float32",), True).in_time(["a"])) == ["a"]
+
+
+def test_what_our_own_processes_do_is_no_neighbour() -> None:
+    """One that still runs, and one that has ended."""
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    before = _ours()
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        running = _ours()
+        child.communicate(b"\n")
+    ticks = 0.2 * os.sysconf("SC_CLK_TCK")
+    assert running - before >= ticks and _ours() - before >= ticks
 
 
 def test_a_meeting() -> None:
