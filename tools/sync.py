@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import claims, parity, symptoms
+from tools import bench_page, claims, parity, symptoms
 from tools.claims_page import as_page
 from tools.notebook import keep_outputs, localise, run, to_notebook
 from tools.settings import LANGUAGES, ROOT, SOURCES, Address, load_config
@@ -75,6 +75,11 @@ def sync_symptoms(root: Path, *, check: bool = False) -> list[Path]:
     return _write({root / "chapters/src/symptoms.md": symptoms.as_page(symptoms.read_symptoms(root))}, check)
 
 
+def sync_benchmarks(root: Path, *, check: bool = False) -> list[Path]:
+    """Bring the page of benchmarks up to date with its data; return the files it wrote (or would write)."""
+    return _write({root / "chapters/src/benchmarks.md": bench_page.as_page(root)}, check)
+
+
 def _write(texts: dict[Path, str], check: bool) -> list[Path]:
     """Those that do not hold their text yet; unless it is a check they do then."""
     changed = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
@@ -108,7 +113,7 @@ def main() -> int:
     options = parser.parse_args()
     address = Address.from_config(load_config())
     try:
-        changed = sync_symptoms(ROOT, check=options.check)
+        changed = sync_symptoms(ROOT, check=options.check) + sync_benchmarks(ROOT, check=options.check)
         changed += sync(SOURCES.parent, address, check=options.check, rerun=options.run)
         if ledger := sync_claims(ROOT, check=options.check):
             changed += ledger + ([] if options.check else sync(SOURCES.parent, address))  # the ledger's own pages

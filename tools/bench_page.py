@@ -1,0 +1,167 @@
+"""The page of benchmarks, as a bilingual source: data/benchmarks.toml says what each table is, data/bench what it gave.
+
+Every number on the page comes from a record in data/bench/<device>; the words beside it, among them what remains where
+we are behind, are typed and hold none.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.measure.records import Record, Row, load_all
+from tools.settings import LANGUAGES, ROOT
+from tools.source import SourceError
+
+MADE = "<!-- Made by tools/bench_page.py from data/benchmarks.toml and data/bench: run `make sync`. -->"
+HEAD = {
+    "zh": "# 与同类实现比速度\n\n"
+    "同一份随机权重、同一串请求，各家在同一次运行里轮流做，预热不计，取中位数，括号里是最小值和最大值。✓ 是达到目标，✗ "
+    "是没达到。每张表都由 `python -m bench`（[bench](repo:bench)）测得，记在 `data/bench` 里；页上的数全部取自那些"
+    "记录，没有一个是手写的。",
+    "en": "# Benchmarks\n\n"
+    "The same random weights and the same requests; all take turns in one run, the warm-up doesn't count, and what "
+    "stands here is the median, in brackets the least and the most. ✓ is a goal reached, ✗ one missed. Each table is "
+    "what `python -m bench` ([bench](repo:bench)) measured and kept in `data/bench`; every number on this page comes "
+    "from there, none is typed.",
+}
+NOT_YET = {"zh": "还没有在这里测过。", "en": "Not yet measured here."}
+QUIET = {
+    "zh": "测的时候别的进程占了 {} 个处理器（开始时平均负载 {}）：{}",
+    "en": "Meanwhile other processes kept {} processors busy (load average {} at the start): {}",
+}
+VERDICT = {True: {"zh": "可信。", "en": "to be trusted."}, False: {"zh": "不可信。", "en": "not to be trusted."}}
+GOALS = {"zh": "目标：{} 个里达到 {} 个。", "en": "Goals: of {}, {} reached."}
+WORDS = {"zh": ("机器：", "没测：", "还差什么："), "en": ("Machine: ", "Left out: ", "What remains: ")}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the field of the record that it shows, its heading, and how it is shown (see `cell`)."""
+
+    field: str
+    zh: str
+    en: str
+    show: str = "text"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of data/benchmarks.toml. Where `across` names a field, each of its values gets a column of its own."""
+
+    name: str
+    title: Mapping[str, str]
+    what: Mapping[str, str]
+    remains: Mapping[str, str]
+    columns: Sequence[Column]
+    across: str = ""
+
+
+def read_sections(root: Path = ROOT) -> list[Section]:
+    tables = tomllib.loads((root / "data/benchmarks.toml").read_text(encoding="utf-8"))["table"]
+    return [Section(**{**table, "columns": [Column(**column) for column in table["columns"]]}) for table in tables]
+
+
+def as_page(root: Path = ROOT) -> str:
+    passages = [HEAD]
+    for section in read_sections(root):
+        records = load_all(section.name, root / "data/bench")
+        passages.append({lang: _passage(section, records, lang) for lang in LANGUAGES})
+    blocks = [f'+++ {{"lang": "both"}}\n\n{MADE}\n']
+    blocks += [f'+++ {{"lang": "{lang}"}}\n\n{passage[lang]}\n' for passage in passages for lang in LANGUAGES]
+    return "\n".join(blocks)
+
+
+def _passage(section: Section, records: Sequence[Record], lang: str) -> str:
+    parts = [f"## {section.title[lang]}", section.what[lang]]
+    for record in records:
+        parts += [table(section, record, lang), notes(record, lang)]
+    parts.append(WORDS[lang][2] + section.remains[lang] if records else NOT_YET[lang])
+    return "\n\n".join(parts)
+
+
+def table(section: Section, record: Record, lang: str) -> str:
+    """Raises SourceError if the record lacks a column that the page shows: it is of an earlier benchmark."""
+    shown = {column.field for column in section.columns}
+    if lacking := sorted(shown - set(record.rows[0])):
+        raise SourceError(f"data/bench: a {section.name} has no {lacking[0]!r}; run `python -m bench {section.name}`")
+    columns = [column for column in section.columns if column.field != section.across]
+    if not section.across:
+        return _grid([_heading(columns, lang), *([cell(row, column) for column in columns] for row in record.rows)])
+    settings = [column for column in columns if column.show == "text"]
+    measured = [column for column in columns if column.show != "text"]
+    names = list(dict.fromkeys(row[section.across] for row in record.rows))
+    cases: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in record.rows:
+        case = cases.setdefault(tuple(cell(row, column) for column in settings), {})
+        case[row[section.across]] = "; ".join(text for column in measured if (text := cell(row, column)) != "–")
+    body = [[*case, *(cells.get(name, "–") for name in names)] for case, cells in cases.items()]
+    return _grid([[*_heading(settings, lang), *names], *body])
+
+
+def _heading(columns: Sequence[Column], lang: str) -> list[str]:
+    return [column.zh if lang == "zh" else column.en for column in columns]
+
+
+def _grid(rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def cell(row: Row, column: Column) -> str:
+    """A field as text: "text" as it is, "number" and "MB" rounded, "spread" a median with its least and most, "goal" a
+    ratio beside its goal, "at least" a rate beside the one that it should reach."""
+    value = row[column.field]
+    if value is None:
+        return "–"
+    if column.show == "text":
+        return str(value)
+    if column.show == "MB":
+        return number(value / 1e6)
+    if column.show == "spread":
+        least, most = (row[re.sub(r"(ms|per_s)$", rf"{what}_\1", column.field)] for what in ("min", "max"))
+        return f"{number(value)} ({number(least)} – {number(most)})"
+    judged = goals(row)
+    mark = {True: " ✓", False: " ✗", None: ""}[judged.get(column.field)]
+    return number(value) + mark
+
+
+def goals(row: Row) -> dict[str, bool]:
+    """Which fields of a row have a goal, and whether they reach it."""
+    judged = {}
+    for ratio, goal in (("ratio", "goal"), ("ttft_ratio", "ttft_goal")):
+        if row.get(goal) is not None:
+            judged[ratio] = row[ratio] <= row[goal]
+    if row.get("at_least_per_s") is not None:
+        judged["ours_per_s"] = row["ours_per_s"] >= row["at_least_per_s"]
+    return judged
+
+
+def number(value: float) -> str:
+    """Three digits that count, thousands apart."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.3g}"
+
+
+def notes(record: Record, lang: str) -> str:
+    """Where and how well it was measured, and what was left out."""
+    where, (machine, left_out, _) = record.environment, WORDS[lang]
+    on = (where["device"], f"{where['threads']} threads", f"PyTorch {where['torch']}", where["date"][:10])
+    lines = [machine + f"`{', '.join(map(str, on))}`"]
+    judged = [reached for row in record.rows for reached in goals(row).values()]
+    if judged:
+        lines.append(GOALS[lang].format(len(judged), sum(judged)))
+    lines.append(quiet(where["machine"], lang))
+    lines += [f"{left_out}`{line}`" for line in record.parameters.get("left_out", ())]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def quiet(verdict: str, lang: str) -> str:
+    """What bench/neighbours.py said, in both languages."""
+    seen = re.search(r"kept ([\d.]+) processors busy \(load average ([\d.]+)", verdict)
+    trusted: Any = VERDICT[verdict.startswith("To be trusted")][lang]
+    return QUIET[lang].format(*seen.groups(), trusted) if seen else f"`{verdict}`"
