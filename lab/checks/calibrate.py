@@ -95,13 +95,19 @@ def fit_runs(runs: Sequence[Sequence[MeasuredStep]]) -> Calibration:
     return Calibration(fit_steps(steps), steps)
 
 
-def run_mix(machine: Machine) -> list[MeasuredStep]:
-    """The same steps each time: prompts in chunks of several sizes, decodes in batches of several sizes, and both."""
-    cache = CacheConfig(REQUESTS * -(-(PROMPT_TOKENS[1] + OUTPUT_TOKENS[1]) // BLOCK_SIZE), BLOCK_SIZE)
+def run_mix(machine: Machine, num_requests: int | None = None) -> list[MeasuredStep]:
+    """The same steps each time: prompts in chunks of several sizes, decodes in batches of several sizes, and both.
+
+    `num_requests` under each of the `LIMITS`; None is `REQUESTS`, which takes the largest batches to fill.
+    """
+    num_requests = REQUESTS if num_requests is None else num_requests
+    cache = CacheConfig(num_requests * -(-(PROMPT_TOKENS[1] + OUTPUT_TOKENS[1]) // BLOCK_SIZE), BLOCK_SIZE)
     executor, clock = machine(cache)
     steps = []
     for max_num_seqs, budget in LIMITS:
-        steps += run_steps(SchedulerConfig(budget, max_num_seqs), cache, _requests(seed=budget), executor, clock)
+        steps += run_steps(
+            SchedulerConfig(budget, max_num_seqs), cache, _requests(num_requests, seed=budget), executor, clock
+        )
     return steps
 
 
@@ -121,9 +127,9 @@ def run_steps(
     return steps
 
 
-def _requests(seed: int) -> Iterator[Request]:
+def _requests(num_requests: int, seed: int) -> Iterator[Request]:
     rng = random.Random(seed)
-    for number in range(REQUESTS):
+    for number in range(num_requests):
         prompt = [rng.randrange(256) for _ in range(rng.randint(*PROMPT_TOKENS))]  # ids that every vocabulary has
         yield Request(str(number), prompt, SamplingParams(rng.randint(*OUTPUT_TOKENS)))
 

@@ -4,12 +4,15 @@ Loads below and above what the setting serves, and one on a pool that is too sma
 limits were in the mix that the cost was fitted to.
 """
 
+import math
 import random
 import statistics
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from lab.checks import calibrate as mix
 from lab.checks.calibrate import Calibration, Machine, fit_runs, run_mix
 from lab.core import CacheConfig, Loop, Scheduler, SchedulerConfig, Trace
 from lab.core.config import require_at_least
@@ -52,26 +55,56 @@ class Point:
         return self.predicted[metric] / self.measured[metric] - 1
 
 
-def calibrate(machine: Machine, *, num_requests: int = 100, repeats: int = 3) -> tuple[Calibration, list[Point]]:
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: requests under each limit of the mix, requests of each load, and how often all of it."""
+
+    mix: int
+    requests: int
+    repeats: int
+
+    def within(self, share: float) -> "Effort":
+        """So much of it that it takes at most about `share` of its time: fewer repeats first, then fewer requests."""
+        repeats = max(1, math.floor(min(1.0, share) * self.repeats))
+        left = min(1.0, share * self.repeats / repeats)
+        cut = replace(self, mix=math.floor(left * self.mix), requests=math.floor(left * self.requests))
+        return Effort(max(LEAST.mix, cut.mix), max(LEAST.requests, cut.requests), repeats)
+
+
+LEAST = Effort(mix=3, requests=10, repeats=1)
+
+
+def calibrate(
+    machine: Machine, *, num_requests: int = 100, repeats: int = 3, seconds: float = math.inf
+) -> tuple[Calibration, list[Point], Effort]:
     """Fit a cost to the machine's steps, and hold its predictions against runs of the points.
 
-    The mix and the points take turns, so that whatever else the machine does falls on both; the first mix is warm-up
-    and tells which loads rho is.
+    The mix and the points take turns, so that whatever else the machine does falls on both. A small mix before is
+    warm-up; it tells which loads rho is, and how much can be measured in about `seconds` (never less than `LEAST`).
     """
     require_at_least("repeats", repeats, 1)
     require_at_least("num_requests", num_requests, 2)
     load = random_load(num_requests)
-    full_speed = served_per_s(load, fit_runs([run_mix(machine)]).cost) / load.rate
+    begin = time.perf_counter()
+    first = fit_runs([run_mix(machine, LEAST.mix)]).cost
+    spent = time.perf_counter() - begin
+    served = served_per_s(load, first)
+    repeat = spent * mix.REQUESTS / LEAST.mix + sum(num_requests / (min(1.0, rho) * served) for _, rho in POINTS)
+    effort = Effort(mix.REQUESTS, num_requests, repeats)
+    if repeats * repeat > seconds - spent:
+        effort = effort.within((seconds - spent) / (repeats * repeat))
+        load = random_load(effort.requests)
+    full_speed = served / load.rate
     mixes, runs = [], []
-    for _ in range(repeats):
-        mixes.append(run_mix(machine))
+    for _ in range(effort.repeats):
+        mixes.append(run_mix(machine, effort.mix))
         runs.append([_run(load, rho * full_speed, cache, machine) for cache, rho in POINTS])
     calibration = fit_runs(mixes)
     points = [
         _compare(load, cache, rho, rho * full_speed, calibration.cost, traces)
         for (cache, rho), traces in zip(POINTS, zip(*runs), strict=True)
     ]
-    return calibration, points
+    return calibration, points, effort
 
 
 def _compare(load: Load, cache: CacheConfig, rho: float, speed: float, cost: CostModel, runs: Sequence[Trace]) -> Point:

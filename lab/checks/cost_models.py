@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lab.checks.calibrate import Calibration, EngineMachine
-from lab.checks.confirm import METRICS, Point
+from lab.checks.confirm import METRICS, Effort, Point
 from lab.measure.environment import environment
 from lab.measure.records import DATA, Record, Row, dumps, make_folder, slug
 from lab.model.device import dtype_name
@@ -19,7 +19,7 @@ UNITS = {name: "ms" if name.endswith("_ms") else "tokens/s" for name in METRICS}
 
 
 def cost_model_record(
-    model: LoadedModel, machine: EngineMachine, calibration: Calibration, points: list[Point]
+    model: LoadedModel, machine: EngineMachine, calibration: Calibration, points: list[Point], effort: Effort
 ) -> Record:
     parameters = {
         "model": model.name,
@@ -28,6 +28,8 @@ def cost_model_record(
         "attention": machine.attention.name,
         "clock": machine.clock,
         "cost": asdict(calibration.cost),
+        "repeats": effort.repeats,
+        "requests": effort.requests,
         "fitted_steps": len(calibration.steps),
         "step_error_p50": calibration.error(50),
         "step_error_p90": calibration.error(90),

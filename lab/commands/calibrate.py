@@ -16,6 +16,7 @@ def add_to(subparsers: Subparsers) -> None:
     add_weights_arguments(parser)
     parser.add_argument("--requests", type=int, default=100, help="of each load that is predicted and run (100)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of the steps and of each load (3)")
+    parser.add_argument("--seconds", type=float, default=120, help="measure less if it would take longer (about 120)")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the fit goes (data/cost-models)")
     parser.set_defaults(command=run)
 
@@ -32,8 +33,10 @@ def run(args: argparse.Namespace) -> int:
     decoder = model.decoder
     selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, BLOCK_SIZE)
     machine = EngineMachine(decoder, selected.backend)
-    calibration, points = calibrate(machine, num_requests=args.requests, repeats=args.repeats)
-    record = cost_model_record(model, machine, calibration, points)
+    calibration, points, effort = calibrate(
+        machine, num_requests=args.requests, repeats=args.repeats, seconds=args.seconds
+    )
+    record = cost_model_record(model, machine, calibration, points, effort)
     path = save_cost_model(record, folder)
     cost = ", ".join(
         f"{name.removesuffix('_s')} {seconds * 1e6:.3g}" for name, seconds in vars(calibration.cost).items()
@@ -43,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         f"fitted to {len(calibration.steps)} steps: error of a step p50 {calibration.error(50):.1%}, "
         f"p90 {calibration.error(90):.1%}, of all together {calibration.total_error:+.1%}"
     )
-    print("loads beside the engine, as measured and the prediction's error:")
+    print(f"loads of {effort.requests} requests beside the engine, {effort.repeats} times; and the prediction's error:")
     print(points_table(points))
     print(f"kept in {path}")
     if args.json:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lab.checks import calibrate as mix
 from lab.checks.calibrate import ProcessorClock, fit_runs, run_mix
-from lab.checks.confirm import METRICS, POINTS, calibrate, random_load, served_per_s
+from lab.checks.confirm import LEAST, METRICS, POINTS, Effort, calibrate, random_load, served_per_s
 from lab.cli import main
 from lab.core import ConfigError
 from lab.measure.records import load
@@ -74,7 +74,7 @@ def test_a_steps_time_is_the_mean_of_its_repeats(factors):
 
 
 def test_on_virtual_time_the_simulator_is_the_machine():
-    _, points = calibrate(virtual(COST), num_requests=60, repeats=1)
+    _, points, _ = calibrate(virtual(COST), num_requests=60, repeats=1)
     assert [(point.num_blocks, point.rho) for point in points] == [(cache.num_blocks, rho) for cache, rho in POINTS]
     for point in points:
         assert all(abs(point.error(metric)) < 1e-6 for metric in METRICS)
@@ -89,7 +89,7 @@ def test_a_cost_that_is_too_low_shows(monkeypatch):
         return fit_runs([[MeasuredStep(step.terms, 0.8 * step.seconds) for step in run] for run in runs])
 
     monkeypatch.setattr("lab.checks.confirm.fit_runs", flatter)
-    _, points = calibrate(virtual(COST), num_requests=60, repeats=1)
+    _, points, _ = calibrate(virtual(COST), num_requests=60, repeats=1)
     assert points[0].error("itl_p50_ms") < -0.15
 
 
@@ -104,6 +104,29 @@ def test_rho_is_the_load_over_what_is_served():
 def test_too_little_to_measure_is_refused(options):
     with pytest.raises(ConfigError, match="it must be at least"):
         calibrate(virtual(COST), **options)
+
+
+@pytest.mark.parametrize(
+    "share, effort",
+    [
+        (2.0, (12, 100, 3)),
+        (1.0, (12, 100, 3)),
+        (0.7, (12, 100, 2)),
+        (0.2, (7, 60, 1)),
+        (1e-9, (3, 10, 1)),
+        (-1, (3, 10, 1)),
+    ],
+)
+def test_what_takes_too_long_is_measured_less_often_and_then_on_less(share, effort):
+    assert Effort(12, 100, 3).within(share) == Effort(*effort)
+
+
+def test_a_slow_machine_is_measured_as_little_as_can_be():
+    """A second a step would take an hour."""
+    slow = replace(COST, step_s=1.0)
+    calibration, points, effort = calibrate(virtual(slow), seconds=60)
+    assert effort == LEAST and len(calibration.steps) < len(run_mix(virtual(slow)))
+    assert all(abs(point.error(metric)) < 1e-6 for point in points for metric in METRICS)
 
 
 def test_the_processors_clock_jumps_and_never_goes_back():
