@@ -22,6 +22,7 @@ SHOW = """async ({id, state}) => {
     on: (event, listener) => listeners.add(listener),
     off: (event, listener) => listeners.delete(listener),
     send: async (content) => {
+      await window.gate;
       const replies = await tell(id, {method: "custom", content});
       for (const reply of replies) for (const listener of [...listeners]) listener(reply);
     },
@@ -86,10 +87,12 @@ def test_the_kernel_answers_the_knobs(notebook, kernel):
 
 def test_views_of_one_figure_do_not_take_each_others_answers(notebook):
     page = notebook()
-    page.evaluate("view()")
+    page.evaluate("() => { view(); window.gate = new Promise((open) => { window.open = open; }); }")
     first, second = page.locator(".live").all()
     turn(first, "token budget of a step", "End")
     turn(second, "requests that decode", "End")
+    page.wait_for_function("awaited() === 2")
+    page.evaluate("open()")
     expect(first.locator(".live-text")).to_have_text(FULL)
     expect(second.locator(".live-text")).to_have_text(ALONE)
 
