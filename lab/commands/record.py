@@ -39,9 +39,7 @@ def run(args: argparse.Namespace) -> int:
     every = [*SUITES, "streams"] if device.type == "cuda" else SUITES
     todo = jobs(every if args.suite == "all" else [args.suite], device)
     seconds = sum(SECONDS[suite] for suite, _ in todo)
-    print(
-        f"{len(todo)} records into {root}; {seconds / 60:.0f} minutes on a T4 is the prediction, other devices differ"
-    )
+    print(f"{len(todo)} records into {root}; a prediction for a T4: {seconds} s")
     ok = True
     with tqdm(total=seconds, unit="s", file=sys.stderr, bar_format="{desc}{percentage:3.0f}%|{bar}| {elapsed}") as bar:
         for suite, setting in todo:
