@@ -41,7 +41,7 @@ class TorchExecutor:
         sampled = [scheduler.requests[name] for name in plan.num_tokens if self.is_sampled(name, scheduler)]
         if self.observe is not None:
             self.observe(hidden, logits)
-        return {request.request_id: sample(row, request) for request, row in zip(sampled, logits)}
+        return {request.request_id: token for request, token in zip(sampled, sample(logits, sampled))}
 
     def build_batch(self, plan: StepPlan, scheduler: Scheduler) -> Batch:
         segments = [self.segment(request_id, n, scheduler) for request_id, n in plan.num_tokens.items()]

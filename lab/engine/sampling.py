@@ -1,21 +1,26 @@
 """From logits to the next token."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from lab.core import Request
 
 
-def sample(logits: Tensor, request: Request) -> int:
-    """The next token of a request from its `[vocab]` logits.
+def sample(logits: Tensor, requests: Sequence[Request]) -> list[int]:
+    """The next token of each request from its row of logits `[S, vocab]`; greedy at temperature 0, all in one call."""
+    best = zip(logits.argmax(-1).tolist(), logits, requests, strict=True)
+    return [token if request.sampling.temperature == 0 else draw(row, request) for token, row, request in best]
 
-    Greedy at temperature 0. Otherwise the draw depends on the logits, on the request's seed and on how many tokens it
-    has, and on nothing else: not on the batch, not on a preemption. It is made on the CPU in float64, so a seed means
-    the same on every device.
+
+def draw(logits: Tensor, request: Request) -> int:
+    """A token by chance, from `[vocab]` logits.
+
+    It depends on the logits, on the request's seed and on how many tokens it has, and on nothing else: not on the
+    batch, not on a preemption. It is drawn on the CPU in float64, so a seed means the same on every device.
     """
     sampling = request.sampling
-    if sampling.temperature == 0:
-        return int(logits.argmax())
     logits = logits.detach().cpu().double()
     probabilities = top_p(torch.softmax((logits - logits.max()) / sampling.temperature, dim=-1), sampling.top_p)
     generator = torch.Generator().manual_seed(sampling.seed * 1_000_003 + len(request.output_token_ids))

@@ -52,7 +52,7 @@ class Step:
     device: torch.device = CPU
     block_size: int = 16
     sampled: bool = True  # are the logits of the last token wanted? not in a chunk before the last
-    gathered: bool = False  # are the sequence's blocks not consecutive? then attention copies them together
+    gathered: bool = False  # are no blocks of the sequence consecutive? then attention copies them together
 
     @property
     def num_blocks(self) -> int:

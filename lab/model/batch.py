@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from lab.core.errors import LabError
-from lab.model.kv_store import BlockIndex, block_index
+from lab.model.kv_store import BlockIndex, block_index, first_run
+
+LONG_RUN = 512  # tokens: to copy fewer takes no longer than a second call of the attention kernel
 
 
 class BatchError(LabError, ValueError):
@@ -42,6 +44,7 @@ class Batch:
     context_lens: tuple[int, ...]  # [N], KV length after this step, the new tokens included
     block_tables: tuple[tuple[int, ...], ...]  # [N], just the blocks that hold context_lens tokens
     logit_rows: Tensor  # int64 [S], rows of hidden whose logits are wanted
+    block_size: int
 
     @classmethod
     def build(
@@ -79,6 +82,7 @@ class Batch:
             context_lens=context_lens,
             block_tables=tables,
             logit_rows=torch.tensor(logit_rows, dtype=torch.int64).to(device),
+            block_size=block_size,
         )
 
     @property
@@ -94,6 +98,22 @@ class Batch:
     def kv_blocks(self) -> tuple[BlockIndex, ...]:
         """[N], what `KVStore.select` takes."""
         return tuple(block_index(table, self.device) for table in self.block_tables)
+
+    @cached_property
+    def kv_parts(self) -> tuple[tuple[tuple[BlockIndex, int], ...], ...]:
+        """[N], blocks and how many tokens are in them: one part, or two if a long run at the begin can stay in place.
+
+        Requests that decode together take their new blocks in turn, so that only their prompts' are consecutive.
+        """
+        return tuple(map(self._parts, self.block_tables, self.context_lens))
+
+    def _parts(self, table: tuple[int, ...], length: int) -> tuple[tuple[BlockIndex, int], ...]:
+        run = first_run(table)
+        tokens = run * self.block_size
+        if run == len(table) or tokens < max(LONG_RUN, length / 2):
+            return ((block_index(table, self.device), length),)
+        parts = (table[:run], tokens), (table[run:], length - tokens)
+        return tuple((block_index(part, self.device), n) for part, n in parts)
 
     def causal_mask(self, i: int, num_rows: int, dtype: torch.dtype) -> Tensor:
         """`[num_rows, context_lens[i]]`, what to add to the scores of the last `num_rows` rows of segment i."""

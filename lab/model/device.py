@@ -149,18 +149,6 @@ def total_memory(device: torch.device) -> int | None:
     return _system_memory("SC_PHYS_PAGES")
 
 
-def free_memory(device: torch.device) -> int | None:
-    """Bytes no process has taken; on the CPU bytes the system can give without swapping. None where it does not say."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return _system_memory("SC_AVPHYS_PAGES")
-
-
 def _system_memory(pages: str) -> int | None:
     try:
         return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")

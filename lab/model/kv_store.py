@@ -19,6 +19,12 @@ def block_index(block_table: Sequence[int], device: torch.device) -> BlockIndex:
     return torch.tensor(block_table, dtype=torch.int64).to(device)
 
 
+def first_run(block_table: Sequence[int]) -> int:
+    """How many blocks of the table are consecutive, from the first on."""
+    first = block_table[0]
+    return next((i for i, block in enumerate(block_table) if block != first + i), len(block_table))
+
+
 class KVStore:
     """Keys and values of all layers: `keys[layer]`, `values[layer]`, each
     `[num_blocks, block_size, num_key_value_heads, head_dim]`. Slot s is row s % block_size of block s // block_size.

@@ -22,6 +22,8 @@ HALF = (torch.float16, torch.bfloat16)
 # tiles that end at their own diagonal saves what lies beyond it, and one mask of a tile's height serves all of them.
 QUERY_TILE = 256
 
+_FLASH_ON_CPU = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # what SDPA calls; gives the sums too
+
 
 class _PerSegment:
     """Attends segment by segment."""
@@ -51,12 +53,10 @@ class Sdpa(_PerSegment):
         self.expands_kv = has is not None and (has < BFLOAT16_CAPABILITY or dtype not in HALF)
 
     def _attend(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
+        if len(q) == 1:
+            return self._decode(q, store, layer, batch, i)
         k, v = store.select(layer, batch.kv_blocks[i], batch.context_lens[i])
-        (n, heads, head_dim), (length, kv_heads, _) = q.shape, k.shape
-        if n == 1:
-            # The heads that share a KV head become the queries of one small attention: each key is read once.
-            q = q.view(1, kv_heads, heads // kv_heads, head_dim)
-            return F.scaled_dot_product_attention(q, _heads_first(k), _heads_first(v)).reshape(1, heads, head_dim)
+        (n, heads, _), (length, kv_heads, _) = q.shape, k.shape
         if self.expands_kv:
             k, v = (x.repeat_interleave(heads // kv_heads, dim=1) for x in (k, v))
         attend = partial(F.scaled_dot_product_attention, enable_gqa=k.shape[1] < heads)
@@ -72,6 +72,22 @@ class Sdpa(_PerSegment):
             tile_mask = mask[start - stop :, length - seen :]  # its lower right corner is the same one
             tiles.append(_rows_first(attend(q[:, :, start:stop], k[:, :, :seen], v[:, :, :seen], tile_mask)))
         return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
+
+    def _decode(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
+        """The heads that share a KV head become the queries of one small attention: each key is read once.
+
+        On the CPU a long run of blocks stays in place: to copy it takes longer than attention does. Attention to it and
+        to the rest are put together by the logarithms of their softmax sums (as in Flash-Decoding, pytorch.org, 2023).
+        """
+        grouped = q.view(1, store.keys[layer].shape[2], -1, q.shape[2])
+        parts = ((batch.kv_blocks[i], batch.context_lens[i]),) if self.on_gpu else batch.kv_parts[i]
+        pairs = [[_heads_first(x) for x in store.select(layer, *part)] for part in parts]
+        if len(pairs) == 1:
+            k, v = pairs[0]
+            return F.scaled_dot_product_attention(grouped, k, v).reshape(q.shape)
+        (out, log_sum), (rest, rest_log_sum) = (_FLASH_ON_CPU(grouped, k, v) for k, v in pairs)
+        share = torch.sigmoid(log_sum - rest_log_sum)[..., None]  # of the first part in the softmax's sum
+        return torch.lerp(rest.to(share.dtype), out.to(share.dtype), share).to(q.dtype).reshape(q.shape)
 
 
 class Math(_PerSegment):

@@ -5,7 +5,7 @@ import torch
 
 from lab.core import ConfigError, FinishReason, RequestRejected, SamplingParams
 from lab.engine import Engine
-from lab.engine.sampling import sample, top_p
+from lab.engine.sampling import draw, sample, top_p
 from lab.model.weights import load_model
 
 PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], [200, 100, 50], list(range(40, 80)), [7]]
@@ -150,12 +150,22 @@ def test_samples_follow_the_distribution(model):
     from lab.core import Request
 
     logits = torch.tensor([0.0, 1.0, 2.0])
-    draws = [sample(logits, Request("r", [0], SamplingParams(temperature=0.5, seed=s))) for s in range(2000)]
+    draws = [draw(logits, Request("r", [0], SamplingParams(temperature=0.5, seed=s))) for s in range(2000)]
     expected = torch.softmax(logits / 0.5, -1)
     for token, p in enumerate(expected.tolist()):
         assert abs(draws.count(token) / 2000 - p) < 0.03
     for temperature in (1e-30, 1e-300, 1e-308):  # at the last 4 / temperature overflows
-        assert sample(logits, Request("r", [0], SamplingParams(temperature=temperature))) == 2
+        assert draw(logits, Request("r", [0], SamplingParams(temperature=temperature))) == 2
+
+
+def test_a_greedy_request_beside_one_that_draws():
+    from lab.core import Request
+
+    logits = torch.tensor([[0.0, 3.0, 1.0], [5.0, 5.0, 5.0], [0.0, 1.0, 3.0]])
+    warm = Request("w", [0], SamplingParams(temperature=1.0, seed=7))
+    greedy = [Request(name, [0], SamplingParams()) for name in "ab"]
+    assert sample(logits, [greedy[0], warm, greedy[1]]) == [1, draw(logits[1], warm), 2]
+    assert sample(logits[:0], []) == []
 
 
 @pytest.mark.parametrize("close", ["unstarted", "dropped", "started"])

@@ -13,7 +13,7 @@ from lab.core.errors import LabError
 from lab.model import batch as batch_module
 from lab.model import sdpa as sdpa_module
 from lab.model.attention import QUERY_TILE, AttentionBackend, Math, Sdpa, select_backend
-from lab.model.batch import Batch, Segment, causal_lower_right_mask
+from lab.model.batch import LONG_RUN, Batch, Segment, causal_lower_right_mask
 from lab.model.kv_store import KVStore
 from lab.model.tiny import TINY
 
@@ -75,6 +75,30 @@ def test_equal_to_attention_written_out(backend: AttentionBackend, shape: str, s
     out = backend(q, store, 0, batch)
     assert out.shape == q.shape
     assert (out - written_out(q, store, batch)).abs().max() < 2e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_a_long_run_stays_in_place(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype) -> None:
+    """A decode whose prompt's blocks are consecutive and whose later ones are not: the later ones alone are copied."""
+    length = LONG_RUN + 2 * BLOCK + 3
+    run = LONG_RUN // BLOCK
+    segment = Segment([0], length - 1, [*range(run), run + 5, run + 1, run + 3], True)
+    store = KVStore(CONFIG, run + 6, BLOCK, dtype=dtype, device=CPU)
+    generator = torch.Generator().manual_seed(0)
+    for pool in (*store.keys, *store.values):
+        pool.copy_(torch.randn(pool.shape, generator=generator))
+    batch = Batch.build([segment], BLOCK, CPU, run + 6)
+    q = torch.randn((1, CONFIG.num_attention_heads, CONFIG.head_dim), generator=generator).to(dtype)
+
+    (here, tokens), (rest, few) = batch.kv_parts[0]
+    assert here == slice(0, run) and tokens == LONG_RUN
+    assert isinstance(rest, Tensor) and rest.tolist() == [run + 5, run + 1, run + 3] and few == 2 * BLOCK + 3
+    out = Sdpa(CPU, dtype)(q, store, 0, batch)
+    assert (out - written_out(q, store, batch)).abs().max() < max(2e-6, 8 * torch.finfo(dtype).eps)
+    monkeypatch.setattr(batch_module, "LONG_RUN", LONG_RUN + 1)  # too short now: all of it is copied
+    whole = replace(batch)
+    assert len(whole.kv_parts[0]) == 1 and isinstance(whole.kv_parts[0][0][0], Tensor)
+    assert (Sdpa(CPU, dtype)(q, store, 0, whole) - out).abs().max() < max(2e-6, 8 * torch.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

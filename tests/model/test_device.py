@@ -94,8 +94,7 @@ def test_the_cpu_needs_nothing_of_torch_cuda() -> None:
     dev.synchronize(device)
     dev.reset_peak_memory(device)
     dev.empty_cache(device)
-    total, free = dev.total_memory(device), dev.free_memory(device)
-    assert total is not None and free is not None and 0 < free < total
+    assert (dev.total_memory(device) or 0) > 2**28
     assert dev.allocator_stats(device) is None  # not 0
 
 
