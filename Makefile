@@ -44,7 +44,7 @@ lab: .venv/jupyterlab ## open the notebooks in JupyterLab
 	@$(PY) -m jupyterlab chapters
 
 bench: .venv-bench/ready ## time the engine beside its peers (in environments of their own; 40 minutes on two cores)
-	-@$(MAKE) --no-print-directory --keep-going .venv-vllm/ready .venv-sims/ready .venv-bench/llama-cpp
+	-@$(MAKE) --silent --keep-going .venv-vllm/ready .venv-sims/ready .venv-bench/llama-cpp
 	@.venv-bench/bin/python -m bench $(ARGS)
 
 mutants: .venv/ready ## change the code one thing at a time; a test must fail each time (takes hours)
