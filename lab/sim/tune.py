@@ -17,6 +17,7 @@ RunAll = Callable[[Sequence[Trial]], list[Outcome]]  # runs trials anywhere, and
 Judged = list[tuple[Outcome, Judgement]]
 CLOSE = 1.02  # the wall is known to 2 %
 FASTEST = 4096.0  # at this many times the load there is no wall worth looking for
+SLOWEST = 1 / 64  # nor is there under so small a share of it
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,15 @@ class Wall:
 class Tuned:
     """The setting that stays stable under the highest load."""
 
-    outcome: Outcome  # of the load asked for
-    rate: float  # of that load, in requests per second
+    outcome: Outcome  # of the load asked for, or of a lower one if no setting is stable under that
+    rate: float  # of the load asked for, in requests per second
     wall: Wall
-    most_seqs: int  # the largest max_num_seqs that is stable under the load asked for, the rest unchanged
-    tried: Judged  # all settings under the load asked for
+    most_seqs: int  # the largest max_num_seqs that is stable under the load of `outcome`, the rest unchanged
+    tried: Judged  # all settings under that load
 
     @property
     def margin(self) -> float:
-        """How much more load there may be: 0.5 is half as much again."""
+        """How much more load there may be: 0.5 is half as much again, -0.5 half of it."""
         return self.wall.holds / self.rate - 1
 
 
@@ -51,6 +52,7 @@ class NearMiss:
     outcome: Outcome
     judgement: Judgement
     tried: Judged
+    lower: Tuned | None  # what is stable under a load so low that one is; None if none is under the lowest
 
 
 def tune(
@@ -59,24 +61,38 @@ def tune(
     """The best of `settings`. Raises ConfigError for a load that has no rate.
 
     All run under the load itself, then under higher and higher ones, where those that are no longer stable drop out.
-    Of several left at the end the one with the most room in its SLO wins, then the one with the smaller limits.
+    Of several left at the end the one with the most room in its SLO wins, then the one with the smaller limits. Where
+    none is stable under the load itself, the same is done from half of it, a quarter and so on upwards.
     """
     rate = load.rate
     trials = _Trials(load, cost, criteria, run_all)
     asked = trials.run(settings, 1.0)
-    race = _Race(trials, [outcome for outcome, judgement in asked if judgement.stable])
+    tuned = _farthest(asked, 1.0, rate, trials)
+    if tuned is not None:
+        return tuned
+    speed, lower = 1.0, None
+    while speed > SLOWEST and lower is None:
+        speed /= 2
+        lower = _farthest(trials.run(settings, speed), speed, rate, trials)
+    return NearMiss(*min(asked, key=lambda pair: pair[1].factor), asked, lower)
+
+
+def _farthest(tried: Judged, speed: float, rate: float, trials: "_Trials") -> Tuned | None:
+    """The setting whose wall is farthest, of those stable at `speed` times the load; None if none is."""
+    race = _Race(trials, [outcome for outcome, judgement in tried if judgement.stable])
     if not race.leaders:
-        return NearMiss(*min(asked, key=lambda pair: pair[1].factor), asked)
-    holds, breaks = bisect_load(race.holds)
-    winner = min(race.leaders, key=lambda o: (strain(o, criteria.slo), _limits(o.setting))).setting
+        return None
+    holds, breaks = bisect_load(race.holds, speed)
+    winner = min(race.leaders, key=lambda o: (strain(o, trials.criteria.slo), _limits(o.setting))).setting
     because = next((judgement for outcome, judgement in race.fallen if outcome.setting == winner), Judgement(()))
     wall = Wall(holds * rate, breaks * rate, because)
-    return Tuned(next(o for o, _ in asked if o.setting == winner), rate, wall, _most_seqs(winner, trials), asked)
+    outcome = next(o for o, _ in tried if o.setting == winner)
+    return Tuned(outcome, rate, wall, _most_seqs(winner, trials, speed), tried)
 
 
-def bisect_load(holds: Callable[[float], bool]) -> tuple[float, float]:
-    """The speeds on both sides of the wall: `holds` at the first, as it must at 1, and not at the second."""
-    low, high = 1.0, 2.0
+def bisect_load(holds: Callable[[float], bool], low: float = 1.0) -> tuple[float, float]:
+    """The speeds on both sides of the wall: `holds` at the first, as it must at `low`, and not at the second."""
+    high = 2 * low
     while holds(high):
         low, high = high, 2 * high
         if low >= FASTEST:
@@ -133,12 +149,12 @@ class _Race:
         return bool(stable)
 
 
-def _most_seqs(setting: Setting, trials: _Trials) -> int:
+def _most_seqs(setting: Setting, trials: _Trials, speed: float) -> int:
     config = setting.config
 
     def holds(max_num_seqs: int) -> bool:
         wider = replace(setting, config=replace(config, max_num_seqs=max_num_seqs))
-        return trials.run([wider], 1.0)[0][1].stable
+        return trials.run([wider], speed)[0][1].stable
 
     most = max(config.max_num_seqs, min(config.max_num_batched_tokens, len(trials.load.shapes)))
     return bisect_knob(holds, config.max_num_seqs, most)

@@ -92,6 +92,17 @@ def test_no_setting_meets_the_slo():
     miss = tune([setting(1), setting(2)], EVERY_SECOND, COST, Criteria(slo=SLO(ttft=0.004)), here)
     assert isinstance(miss, NearMiss) and miss.judgement.verdict is Verdict.SLO_MISS
     assert miss.judgement.factor == pytest.approx(2.5, rel=0.002)
+    assert miss.lower is None  # no load is so low that a step gets shorter
+
+
+def test_too_high_a_load_is_answered_with_the_wall_below_it():
+    """One slot serves ten requests a second, whatever is asked for."""
+    fast = Load(tuple((i / 35, 10, 10) for i in range(200)))
+    miss = tune([setting(1)], fast, COST, Criteria(queue_growth=0.01), here)
+    assert isinstance(miss, NearMiss) and miss.lower is not None and miss.lower.rate == pytest.approx(35)
+    wall = miss.lower.wall
+    assert wall.holds <= 10.3 and wall.breaks >= 9.8 and wall.breaks <= 1.02 * wall.holds
+    assert miss.lower.margin == pytest.approx(wall.holds / 35 - 1)
 
 
 @given(st.floats(1.0, 4000.0))

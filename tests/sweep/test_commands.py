@@ -37,7 +37,19 @@ def test_an_slo_that_no_setting_meets_is_an_answer(lab, trace):
     status, out, err = lab("tune", "--trace", trace, "--slo", "ttft=1ms", *TOY, *SMALL, "--json")
     assert status == 1 and "error" not in err
     assert "no setting is stable under this load; the nearest" in out and "ttft p99" in out and "> 0.001 s" in out
-    assert json.loads(out.splitlines()[-1])["max_num_seqs"] is None
+    document = json.loads(out.splitlines()[-1])
+    assert document["max_num_seqs"] is None and document["lower"] is None
+    assert "nor under any lower load" in out
+
+
+def test_too_much_load_is_answered_with_the_load_that_would_hold(lab, trace):
+    """At half a second a step a request takes 10 s, and 16 at once serve 1.6 a second: of 10 asked for a sixth."""
+    slow = ("--step-ms", "500", "--kv-blocks", "400", "--jobs", "1")
+    status, out, _ = lab("tune", "--trace", trace, *slow, *SMALL, "--json")
+    lower = json.loads(out.splitlines()[-1])["lower"]
+    assert status == 1 and lower["max_num_seqs"] == 16 and 0 < lower["stable_rate"] < lower["rate"]
+    assert lower["margin"] == pytest.approx(lower["stable_rate"] / lower["rate"] - 1)
+    assert "requests/s would hold:" in out and "margin: -" in out and "--max-num-seqs 16" in out
 
 
 def test_a_larger_budget_shrinks_the_pool_of_a_gpu(lab, trace):
@@ -51,7 +63,9 @@ def test_a_larger_budget_shrinks_the_pool_of_a_gpu(lab, trace):
     assert status == 0 and 0 < blocks[8192] < blocks[512]
     assert blocks == {n: pool.num_blocks - 1 for n, pool in pools.items()}  # vLLM keeps one to itself
     assert "--gpu-memory-utilization 0.9" in document["flags"]["vLLM"]
-    static = float(document["flags"]["SGLang"].rsplit(" ", 1)[1])
+    assert "--max-model-len 60" in document["flags"]["vLLM"]
+    assert "--context-length 60" in document["flags"]["SGLang"]
+    static = float(document["flags"]["SGLang"].split()[-3])
     assert 0.8 < static <= 0.9  # weights and KV; what a step needs is not static
 
 
