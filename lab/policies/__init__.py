@@ -8,6 +8,7 @@ from lab.core.scheduler import Scheduler
 from lab.policies.admission import Peak, Reserve
 from lab.policies.alternate import Alternate
 from lab.policies.forecast import ForecastRatio
+from lab.policies.look_ahead import LookAhead
 from lab.policies.prefill_first import PrefillFirst
 from lab.policies.settings import FirstChunk, Priority
 from lab.policies.shortest_first import ShortestFirst
@@ -21,6 +22,7 @@ POLICIES: dict[str, type[Scheduler]] = {
     "reserve": Reserve,
     "sglang": ForecastRatio,
     "lightllm": Peak,
+    "look-ahead": LookAhead,
     "static": Static,
     "prefill-first": PrefillFirst,
     "alternate": Alternate,
@@ -33,6 +35,7 @@ __all__ = [
     "Alternate",
     "FirstChunk",
     "ForecastRatio",
+    "LookAhead",
     "Peak",
     "PrefillFirst",
     "Priority",
