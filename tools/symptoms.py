@@ -1,6 +1,7 @@
 """The page of symptoms, made of data/symptoms.toml; its commands are run by tests/book/test_symptoms.py."""
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,9 +36,9 @@ class Symptom:
     do_zh: str
     do_en: str
     section: str
-    sources: tuple[str, ...]
+    sources: Sequence[str]
     run: str = ""
-    prints: tuple[str, ...] = ()
+    prints: Sequence[str] = ()
     test: str = ""
 
     def of(self, field: str, lang: str) -> str:
@@ -46,7 +47,7 @@ class Symptom:
 
 def read_symptoms(root: Path = ROOT) -> list[Symptom]:
     rows = tomllib.loads((root / "data/symptoms.toml").read_text(encoding="utf-8"))["symptom"]
-    return [Symptom(**{key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}) for row in rows]
+    return [Symptom(**row) for row in rows]
 
 
 def as_page(symptoms: list[Symptom]) -> str:
