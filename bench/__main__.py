@@ -42,7 +42,8 @@ def measure(name: str, args: argparse.Namespace) -> None:
     """One table: measured, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
     run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds)
-    print(f"{name}: {table.title}; {run.clock} time, {run.threads} threads, median of {run.repeats}")
+    clock = table.parameters.get("clock", run.clock)
+    print(f"{name}: {table.title}; {clock} time, {run.threads} threads, median of {run.repeats}")
     rows = show(table.rows(run), run)
     print(verdict(rows, run, neighbours))
     if rows and args.output:

@@ -43,8 +43,8 @@ def install(packages: list[str], cache: Path) -> Installed:
         pip = [f"{folder}/bin/python", "-m", "pip", "install", "-qqq", "--cache-dir", str(cache), *packages]
         subprocess.run(pip, check=True, timeout=MAX_SECONDS, env=os.environ | {"CMAKE_ARGS": "-DGGML_NATIVE=ON"})
         wall, used = time.perf_counter() - start, processor_seconds() - before
-        nbytes, packages = (now - then for now, then in zip(contents(Path(folder)), bare))
-        return Installed(wall, used, nbytes, packages)
+        added_bytes, added_packages = (now - then for now, then in zip(contents(Path(folder)), bare))
+        return Installed(wall, used, added_bytes, added_packages)
 
 
 def processor_seconds() -> float:
@@ -89,4 +89,4 @@ def row(name: str, cold: Installed, warm: Installed, downloaded: int) -> dict[st
 
 SECONDS = ("cold_s", "cold_processor_s", "warm_s", "warm_processor_s")
 UNITS = dict.fromkeys(SECONDS, "s") | {"cached_bytes": "bytes", "disk_bytes": "bytes", "packages": "1"}
-TABLE = Table("seconds to install, once each", rows, UNITS, by_name=True)
+TABLE = Table("seconds to install, once each", rows, UNITS, {"clock": "wall"}, by_name=True)

@@ -33,6 +33,7 @@ QUIET = {
     "en": "Meanwhile other processes kept {} processors busy (load average {} at the start): {}",
 }
 VERDICT = {True: {"zh": "可信。", "en": "to be trusted."}, False: {"zh": "不可信。", "en": "not to be trusted."}}
+MARKS = {True: "✓", False: "✗"}
 GOALS = {"zh": "目标：{} 个里达到 {} 个。", "en": "Goals: of {}, {} reached."}
 WORDS = {"zh": ("机器：", "没测：", "还差什么："), "en": ("Machine: ", "Left out: ", "What remains: ")}
 
@@ -112,7 +113,7 @@ def _grid(rows: Sequence[Sequence[str]]) -> str:
 
 def cell(row: Row, column: Column) -> str:
     """A field as text: "text" as it is, "number" and "MB" rounded, "spread" a median with its least and most, "goal" a
-    ratio beside its goal, "at least" a rate beside the one that it should reach."""
+    ratio beside its goal, "at least" the rate that ours should reach."""
     value = row[column.field]
     if value is None:
         return "–"
@@ -123,9 +124,13 @@ def cell(row: Row, column: Column) -> str:
     if column.show == "spread":
         least, most = (row[re.sub(r"(ms|per_s)$", rf"{what}_\1", column.field)] for what in ("min", "max"))
         return f"{number(value)} ({number(least)} – {number(most)})"
-    judged = goals(row)
-    mark = {True: " ✓", False: " ✗", None: ""}[judged.get(column.field)]
-    return number(value) + mark
+    if column.field not in goals(row):
+        return number(value)
+    reached = goals(row)[column.field]
+    if column.show == "at least":
+        return f"≥ {number(value)} {MARKS[reached]}"
+    goal = number(row[column.field.replace("ratio", "goal")])
+    return f"{number(value)} {'≤' if reached else '>'} {goal} {MARKS[reached]}"
 
 
 def goals(row: Row) -> dict[str, bool]:
@@ -135,7 +140,7 @@ def goals(row: Row) -> dict[str, bool]:
         if row.get(goal) is not None:
             judged[ratio] = row[ratio] <= row[goal]
     if row.get("at_least_per_s") is not None:
-        judged["ours_per_s"] = row["ours_per_s"] >= row["at_least_per_s"]
+        judged["at_least_per_s"] = row["ours_per_s"] >= row["at_least_per_s"]
     return judged
 
 
