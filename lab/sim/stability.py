@@ -143,4 +143,5 @@ def queue_growth(waiting: Sequence[tuple[float, float, int]], arrivals: Sequence
 
 def _mean_queue(waiting: Sequence[tuple[float, float, int]], begin: float, end: float) -> float:
     """The average over time from `begin` to `end`; nobody waits between steps."""
-    return sum(max(0.0, min(stop, end) - max(start, begin)) * n for start, stop, n in waiting) / (end - begin)
+    spent = (max(0.0, min(stop, end) - max(start, begin)) * n for start, stop, n in waiting)
+    return math.fsum(spent) / (end - begin)  # Python's `sum` rounds otherwise from 3.12 on, as in a browser
