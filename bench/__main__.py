@@ -44,7 +44,7 @@ def measure(name: str, args: argparse.Namespace) -> None:
     run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds)
     clock = table.parameters.get("clock", run.clock)
     print(f"{name}: {table.title}; {clock} time, {run.threads} threads, median of {run.repeats}")
-    rows = show(table.rows(run), run)
+    rows = show(table, run)
     print(verdict(rows, run, neighbours))
     if rows and args.output:
         print("saved in", save(record(name, table, rows, run, neighbours), args.output))

@@ -1,19 +1,19 @@
 """A table: printed row by row as it comes, kept as a record."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.neighbours import Neighbours
-from bench.table import Row, Run, Skipped, Table
+from bench.table import Row, Run, Skipped, Table, goals
 from lab.measure.environment import environment
 from lab.measure.records import Record
 from lab.model.device import resolve_device
 
 
-def show(rows: Iterable[Row], run: Run) -> list[Row]:
+def show(table: Table, run: Run) -> list[Row]:
     """Print each row as soon as it is there; the rows, up to where the table had to be given up."""
     shown: list[Row] = []
-    for row in _until_skipped(rows, run):
+    for row in _until_skipped(table, run):
         widths = [max(len(name), len(_text(value))) for name, value in row.items()]
         if not shown:
             print("  ".join(name.rjust(width) for name, width in zip(row, widths)))
@@ -22,9 +22,9 @@ def show(rows: Iterable[Row], run: Run) -> list[Row]:
     return shown
 
 
-def _until_skipped(rows: Iterable[Row], run: Run) -> Iterator[Row]:
+def _until_skipped(table: Table, run: Run) -> Iterator[Row]:
     try:
-        yield from rows
+        yield from table.rows(run)
     except Skipped as why:
         run.left_out.append(f"from here on: {why}")
 
@@ -37,10 +37,9 @@ def _text(value: Any) -> str:
 
 def verdict(rows: Sequence[Row], run: Run, neighbours: Neighbours) -> str:
     """How many goals are reached, what was left out, and whether the machine was quiet enough to believe them."""
-    pairs = [(row.get(f"{of}ratio"), row.get(f"{of}goal")) for row in rows for of in ("", "ttft_")]
-    judged = [ratio <= goal for ratio, goal in pairs if goal is not None]
-    goals = f"{sum(judged)} of {len(judged)} goals are reached. " if judged else ""
-    return "\n".join([*(f"left out, {line}" for line in run.left_out), goals + neighbours.verdict()])
+    judged = [reached for row in rows for reached in goals(row).values()]
+    reached = f"{sum(judged)} of {len(judged)} goals are reached. " if judged else ""
+    return "\n".join([*(f"left out, {line}" for line in run.left_out), reached + neighbours.verdict()])
 
 
 def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: Neighbours) -> Record:

@@ -57,6 +57,17 @@ class Table:
     by_name: bool = False  # measured only if it is asked for
 
 
+def goals(row: Row) -> dict[str, bool]:
+    """Which fields of a row have a goal, and whether they reach it."""
+    judged = {}
+    for ratio, goal in (("ratio", "goal"), ("ttft_ratio", "ttft_goal")):
+        if row.get(goal) is not None:
+            judged[ratio] = row[ratio] <= row[goal]
+    if row.get("at_least_per_s") is not None:
+        judged["at_least_per_s"] = row["ours_per_s"] >= row["at_least_per_s"]
+    return judged
+
+
 def python_of(environment: str) -> Path:
     """The interpreter of a peer's own environment, `.venv-NAME`. Raises Skipped if it isn't installed."""
     python = ROOT / f".venv-{environment}" / "bin" / "python"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.table import goals
 from lab.measure.records import Record, Row, load_all
 from tools.settings import LANGUAGES, ROOT
 from tools.source import SourceError
@@ -131,17 +132,6 @@ def cell(row: Row, column: Column) -> str:
         return f"≥ {number(value)} {MARKS[reached]}"
     goal = number(row[column.field.replace("ratio", "goal")])
     return f"{number(value)} {'≤' if reached else '>'} {goal} {MARKS[reached]}"
-
-
-def goals(row: Row) -> dict[str, bool]:
-    """Which fields of a row have a goal, and whether they reach it."""
-    judged = {}
-    for ratio, goal in (("ratio", "goal"), ("ttft_ratio", "ttft_goal")):
-        if row.get(goal) is not None:
-            judged[ratio] = row[ratio] <= row[goal]
-    if row.get("at_least_per_s") is not None:
-        judged["at_least_per_s"] = row["ours_per_s"] >= row["at_least_per_s"]
-    return judged
 
 
 def number(value: float) -> str:

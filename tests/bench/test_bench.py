@@ -14,8 +14,9 @@ from bench.__main__ import main
 from bench.contest import Case, Entry, contest
 from bench.field import Field
 from bench.models import TINY, llama, write_gguf
-from bench.neighbours import _ours
+from bench.neighbours import Neighbours, _ours
 from bench.player import Refused, Sample, met
+from bench.report import verdict
 from bench.table import Run, Skipped
 from bench.worker import Remote
 from lab.measure.records import Record, load
@@ -129,6 +130,20 @@ def test_what_our_own_processes_do_is_no_neighbour() -> None:
 
 def test_a_meeting() -> None:
     assert met([1.0, 5.0, 2.0], 7).gap_ms == 5.0 and met([1.0, 5.0, 2.0], 7).ttft_ms == 8.0
+
+
+def test_a_table_whose_peer_is_not_installed_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    def absent(environment: str) -> Path:
+        raise Skipped(f"{environment} is not installed")
+
+    monkeypatch.setattr("bench.scheduler.python_of", absent)
+    assert main(["scheduler", "--quick", "--threads", "1"]) == 0
+    assert "left out, from here on: vllm is not installed" in capsys.readouterr().out
+
+
+def test_every_goal_is_counted() -> None:
+    rows = [{"ratio": 1.0, "goal": 1.0, "ours_per_s": 4.0, "at_least_per_s": 5.0}, {"ratio": 2.0}]
+    assert verdict(rows, Run(1, 1, (), True), Neighbours()).startswith("1 of 2 goals are reached. ")
 
 
 def test_a_peer_that_does_not_start_is_skipped_with_its_last_words() -> None:

@@ -6,8 +6,9 @@ import tomllib
 
 import pytest
 
+from bench.table import goals
 from lab.measure.records import Record, save
-from tools.bench_page import as_page, cell, goals, number, read_sections
+from tools.bench_page import as_page, cell, number, read_sections
 from tools.parity import differences
 from tools.settings import ROOT
 from tools.source import SourceError, read_chapter
