@@ -9,7 +9,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from lab.checks import calibrate as mix
@@ -64,11 +64,17 @@ class Effort:
     repeats: int
 
     def within(self, share: float) -> "Effort":
-        """So much of it that it takes at most about `share` of its time: fewer repeats first, then fewer requests."""
+        """So much of it that it takes at most about `share` of its time: fewer repeats first, then fewer requests.
+
+        Never less than `LEAST`, nor more than this.
+        """
         repeats = max(1, math.floor(min(1.0, share) * self.repeats))
         left = min(1.0, share * self.repeats / repeats)
-        cut = replace(self, mix=math.floor(left * self.mix), requests=math.floor(left * self.requests))
-        return Effort(max(LEAST.mix, cut.mix), max(LEAST.requests, cut.requests), repeats)
+
+        def cut(whole: int, least: int) -> int:
+            return min(whole, max(least, math.floor(left * whole)))
+
+        return Effort(cut(self.mix, LEAST.mix), cut(self.requests, LEAST.requests), repeats)
 
 
 LEAST = Effort(mix=3, requests=10, repeats=1)
@@ -80,7 +86,7 @@ def calibrate(
     """Fit a cost to the machine's steps, and hold its predictions against runs of the points.
 
     The mix and the points take turns, so that whatever else the machine does falls on both. A small mix before is
-    warm-up; it tells which loads rho is, and how much can be measured in about `seconds` (never less than `LEAST`).
+    warm-up; it tells which loads rho is, and how much can be measured in about `seconds` (`LEAST`, if that takes longer).
     """
     require_at_least("repeats", repeats, 1)
     require_at_least("num_requests", num_requests, 2)

@@ -121,6 +121,10 @@ def test_what_takes_too_long_is_measured_less_often_and_then_on_less(share, effo
     assert Effort(12, 100, 3).within(share) == Effort(*effort)
 
 
+def test_nothing_is_cut_to_more_than_was_asked_for():
+    assert Effort(12, 4, 1).within(0.1) == Effort(3, 4, 1)
+
+
 def test_a_slow_machine_is_measured_as_little_as_can_be():
     """A second a step would take an hour."""
     slow = replace(COST, step_s=1.0)
