@@ -86,7 +86,7 @@ def calibrate(
     """Fit a cost to the machine's steps, and hold its predictions against runs of the points.
 
     The mix and the points take turns, so that whatever else the machine does falls on both. A small mix before is
-    warm-up; it tells which loads rho is, and how much can be measured in about `seconds` (`LEAST`, if that takes longer).
+    warm-up; it tells which loads rho is, and how much can be measured in about `seconds` (see `Effort.within`).
     """
     require_at_least("repeats", repeats, 1)
     require_at_least("num_requests", num_requests, 2)
