@@ -1,7 +1,7 @@
 """Is a file a trace that Perfetto opens as it was meant? By the Trace Event Format, as far as `events.py` uses it."""
 
 import json
-import math
+import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from lab.core.errors import ConfigError
 from lab.perfetto.events import Event
 
 KINDS = {"X": "slices", "i": "moments", "C": "counter values", "M": "names"}
+LATEST = 2**63 // 1000  # microseconds: Perfetto counts nanoseconds in 64 bits
 Track = tuple[int, int]  # pid and tid
 
 
@@ -69,7 +70,7 @@ def validate(document: Any) -> Contents:
 
 def fault_of(event: Any) -> str | None:
     """What is wrong with one event, by itself."""
-    if not isinstance(event, dict) or event.get("ph") not in KINDS:
+    if not isinstance(event, dict) or event.get("ph") not in tuple(KINDS):  # it may be anything, a list too
         return f"it has no phase of {', '.join(KINDS)}"
     kind, args = event["ph"], event.get("args", {})
     if not isinstance(event.get("name"), str) or not isinstance(args, dict):
@@ -79,7 +80,7 @@ def fault_of(event: Any) -> str | None:
         return f"{' and '.join(numbered)} must be whole numbers"
     timed = {"M": [], "X": ["ts", "dur"]}.get(kind, ["ts"])
     if any(not is_time(event.get(key)) for key in timed):
-        return f"{' and '.join(timed)} must be microseconds, finite and not below 0"
+        return f"{' and '.join(timed)} must be microseconds, from 0 to below {LATEST}"
     if kind == "C" and not (args and all(is_number(value) for value in args.values())):
         return "a counter needs numbers in its args"
     if kind == "M" and not args:
@@ -107,8 +108,8 @@ def to_ns(microseconds: float) -> int:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_time(value: Any) -> bool:
-    return is_number(value) and value >= 0
+    return is_number(value) and 0 <= value < LATEST

@@ -22,6 +22,7 @@ def trace():
 OUTER, INNER, MOMENT, COUNTER = 3, 4, 5, 6  # places of the events: the names come first
 FAULTS = {
     "no phase": (INNER, {"ph": "Z"}),
+    "a phase that is a list": (INNER, {"ph": []}),
     "a name that is no text": (INNER, {"name": 7}),
     "args that are no object": (INNER, {"args": [1]}),
     "a pid that is no number": (MOMENT, {"pid": "1"}),
@@ -29,8 +30,11 @@ FAULTS = {
     "a time before 0": (MOMENT, {"ts": -1}),
     "a time that is no number": (INNER, {"ts": "0"}),
     "an endless slice": (INNER, {"dur": math.inf}),
+    "a slice longer than Perfetto counts": (INNER, {"dur": 1e308}),
+    "a time above every float": (MOMENT, {"ts": 10**400}),
     "a counter without a value": (COUNTER, {"args": {}}),
     "a counter of words": (COUNTER, {"args": {"held": "much"}}),
+    "a counter above every float": (COUNTER, {"args": {"held": 10**400}}),
     "a track without a name": (MOMENT, {"tid": 9}),
     "slices that overlap in part": (INNER, {"dur": 0.021}),
 }
