@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from lab.checks import claims, suite
-from lab.checks.claims import problems
+from lab.checks.claims import CLAIMS, problems, suite_of
 from lab.checks.sizes import Sizes
 from lab.checks.suite import make_experiment
-from lab.measure.records import dumps, load, save
+from lab.measure.records import Record, dumps, load, save
 from lab.measure.roofline import Ceilings
 from tests.checks.stream_records import stream_records
 
@@ -229,6 +229,17 @@ def test_what_was_measured_holds(records, found) -> None:
 def test_a_changed_number_is_noticed(name: str, fault: str, found) -> None:
     plant, message = FAULTS[name][fault]
     assert [problem for problem in found(name, plant) if message in problem]
+
+
+@pytest.mark.parametrize("experiment", ["cost-model", "prefill", "vllm-log"])
+def test_of_other_records_nothing_is_claimed(experiment: str) -> None:
+    """A fitted cost, a table of the benchmark, and a log of somebody else's."""
+    record = Record(experiment, {}, [{"n": 1}], {"device": "There"})
+    assert suite_of(record) not in CLAIMS and problems(record) == []
+
+
+def test_a_number_above_every_float_is_a_problem(found) -> None:
+    assert "OverflowError" in found("roofline", of(0, flops=10**400))[-1]
 
 
 def test_every_claim_has_its_fault(found) -> None:

@@ -17,6 +17,7 @@ from lab.checks.rows import UNITS as suite_units
 from lab.checks.streams import UNITS as stream_units
 from lab.core.errors import LabError
 from lab.measure.records import Record
+from lab.model.device import DTYPES
 
 CLAIMS: dict[str, Callable[[Record], Problems]] = {
     "prefill": values.prefill,
@@ -32,7 +33,9 @@ CLAIMS: dict[str, Callable[[Record], Problems]] = {
 
 
 def suite_of(record: Record) -> str:
-    return record.experiment.split("-")[0]
+    """The suite that made it, which calls it SUITE-DTYPE or streams-EXPERIMENT; "" for any other, as a cost model."""
+    suite, _, setting = record.experiment.partition("-")
+    return suite if suite == "streams" or setting in DTYPES else ""
 
 
 def problems(record: Record) -> list[str]:
@@ -47,6 +50,6 @@ def problems(record: Record) -> list[str]:
     try:
         for problem in chain(units(record, known), timings(record), claims(record)):
             found.append(problem)
-    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, LabError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError, LabError) as error:
         found.append(f"a column or a parameter is missing or of another kind ({type(error).__name__}: {error})")
     return found
