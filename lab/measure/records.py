@@ -50,11 +50,14 @@ class Record:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.experiment):
             raise RecordError(f"experiment {self.experiment!r} is no file name; use a-z, 0-9 and single '-'")
-        if not self.environment.get("device"):
+        device = self.environment.get("device")
+        if not isinstance(device, str) or not device:
             raise RecordError(f"record {self.experiment}: environment lacks 'device'; use lab.measure.environment")
         _check(self.parameters, f"record {self.experiment}: parameters")
         _check(self.environment, f"record {self.experiment}: environment")
         for number, row in enumerate(self.rows):
+            if not isinstance(row, Mapping):
+                raise RecordError(f"record {self.experiment}: row {number} is a {type(row).__name__}, no object")
             if set(row) != set(self.rows[0]):
                 odd = sorted(set(row) ^ set(self.rows[0]))
                 raise RecordError(f"record {self.experiment}: row {number} and row 0 differ in columns {odd}")
