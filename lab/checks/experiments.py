@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,7 +13,7 @@ from lab.checks.confirm import LIMITS, ROOMY, random_load
 from lab.checks.equivalence import check_prefill, random_prompt
 from lab.checks.gap import interleaving_gaps
 from lab.checks.invariance import TILE, bit_equality
-from lab.checks.sizes import Sizes
+from lab.checks.sizes import Sizes, whole_too
 from lab.measure.cap import MemoryCap, device_cap
 from lab.measure.chunk_cost import chunk_cost, fit_cost
 from lab.measure.records import Row
@@ -146,10 +146,6 @@ def serving(decoder: Decoder, sizes: Sizes, seed: int) -> Suite:
         return [rows.serving_row(part, step, fitted.cost) for part, steps in parts.items() for step in steps]
 
     return {"requests": sizes.served, "clock": machine.clock, "repeats": sizes.serving_repeats}, run
-
-
-def whole_too(chunk_sizes: Sequence[int], length: int) -> list[int]:
-    return [*(size for size in chunk_sizes if size < length), length]
 
 
 SUITES: dict[str, Callable[[Decoder, Sizes, int], Suite]] = {

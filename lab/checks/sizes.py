@@ -1,5 +1,6 @@
 """How large the recorded experiments are, and the model of those that run on a GPU."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lab.model.config import ModelConfig
@@ -54,3 +55,8 @@ LARGE = replace(
     gap_prompt=16384 - 1,
     gap_budgets=(512, 2048),
 )
+
+
+def whole_too(chunk_sizes: Sequence[int], length: int) -> list[int]:
+    """The chunk sizes below the length, and all of it at once."""
+    return [*(size for size in chunk_sizes if size < length), length]

@@ -20,10 +20,6 @@ def on_gpu(record: Record) -> bool:
     return bool(record.environment.get("cuda"))
 
 
-def whole_too(chunk_sizes: list[int], length: int) -> list[int]:
-    return [*(size for size in chunk_sizes if size < length), length]
-
-
 def provenance(record: Record) -> Problems:
     for name in PROVENANCE:
         if not record.environment.get(name):

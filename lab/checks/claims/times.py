@@ -1,6 +1,7 @@
 """Claims about times: what chunks cost, the roofline, the gap of those who wait, and a cost model's error."""
 
-from lab.checks.claims.common import Problems, close, on_gpu, rises, settings, whole_too
+from lab.checks.claims.common import Problems, close, on_gpu, rises, settings
+from lab.checks.sizes import whole_too
 from lab.core.metrics import percentile
 from lab.measure.chunk_cost import ChunkCost, fit_cost
 from lab.measure.records import Record, Row

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from lab.checks.claims.common import Problems, on_gpu, rises, settings, whole_too
+from lab.checks.claims.common import Problems, on_gpu, rises, settings
 from lab.checks.equivalence import Difference
+from lab.checks.sizes import whole_too
 from lab.measure.records import Record, Row
 from lab.model.device import DTYPES
 
