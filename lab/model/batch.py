@@ -101,7 +101,7 @@ class Batch:
 
     @cached_property
     def kv_parts(self) -> tuple[tuple[tuple[BlockIndex, int], ...], ...]:
-        """[N], blocks and how many tokens are in them: one part, or two if a long run at the begin can stay in place.
+        """[N], blocks and how many tokens are in them: one part, or two if a long run at the start can stay in place.
 
         Requests that decode together take their new blocks in turn, so that only their prompts' are consecutive.
         """
