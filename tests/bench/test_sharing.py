@@ -8,7 +8,7 @@ import pytest
 
 from bench import sharing
 from bench.sharing import Installed, install
-from bench.table import Run
+from bench.table import ROOT, Run
 
 METADATA = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -43,3 +43,9 @@ def test_what_does_not_install_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["installed"] for row in rows] == [name for name in sharing.INSTALLED if name != "vidur"]
     assert all(row["cached_bytes"] == 4 and row["warm_s"] == 2.0 for row in rows)
     assert len(run.left_out) == 1 and run.left_out[0].startswith("vidur: ") and "7 seconds" in run.left_out[0]
+
+
+def test_peers_are_those_that_make_bench_installs() -> None:
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "requirements.txt"))
+    for packages in sharing.INSTALLED.values():
+        assert all("==" in package and package in text for package in packages if package != str(ROOT))
