@@ -46,14 +46,13 @@ class Case:
 
 
 def contest(case: Case, field: Field, run: Run) -> list[Row]:
-    """A row an engine, of those that can. Who refuses is noted as left out."""
-    entries = [entry for entry in case.entries if _warm_up(entry, case, run)]
-    samples: dict[str, list[Sample]] = {entry.engine: [] for entry in entries}
-    for _ in range(run.repeats):
-        for entry in entries:
-            samples[entry.engine].append(entry.call())
-    ours = samples[entries[0].engine]
-    return [_row(case, entry, samples[entry.engine], ours, field.limits) for entry in entries]
+    """A row an engine, of those that can. Who refuses, be it after some rounds, is noted as left out."""
+    entries, samples = list(case.entries), {entry.engine: list[Sample]() for entry in case.entries}
+    for _ in range(1 + run.repeats):
+        entries = [entry for entry in entries if _has_played(entry, samples[entry.engine], case, run)]
+    counted = {entry.engine: samples[entry.engine][1:] for entry in entries}  # the first round is warm-up
+    ours = counted[entries[0].engine]
+    return [_row(case, entry, counted[entry.engine], ours, field.limits) for entry in entries]
 
 
 def _row(case: Case, entry: Entry, samples: Sequence[Sample], ours: Sequence[Sample], limits: Ceilings) -> Row:
@@ -74,10 +73,10 @@ def _row(case: Case, entry: Entry, samples: Sequence[Sample], ours: Sequence[Sam
     }
 
 
-def _warm_up(entry: Entry, case: Case, run: Run) -> bool:
-    """The first call, which doesn't count. False if the engine can't do such work."""
+def _has_played(entry: Entry, samples: list[Sample], case: Case, run: Run) -> bool:
+    """One more call, kept in `samples`. False if the engine can't do such work, or can't any more."""
     try:
-        entry.call()
+        samples.append(entry.call())
     except Refused as why:
         run.left_out.append(f"{entry.engine}, {case}: {why}")
         return False

@@ -108,6 +108,20 @@ def test_other_tokens_show_and_who_refuses_is_named() -> None:
     assert run.left_out == ["third, tokens 8: only one sequence"]
 
 
+def test_who_breaks_down_is_left_out_and_the_others_go_on() -> None:
+    left = iter([Sample(1.0, [[1]])] * 2)
+
+    def tire() -> Sample:
+        for sample in left:
+            return sample
+        raise Refused("it ended")
+
+    run = Run(3, 1, ("float32",), True)
+    case = case_of(Entry("ours", lambda: Sample(1.0, [[1]])), Entry("theirs", tire))
+    (ours,) = contest(case, field_of(), run)
+    assert ours["engine"] == "ours" and run.left_out == ["theirs, tokens 8: it ended"]
+
+
 def test_what_the_time_is_not_enough_for_is_named() -> None:
     run = Run(1, 1, ("bfloat16", "float32"), True, seconds=0.0)
     assert list(run.in_time(["a", "b"], "bfloat16")) == []
