@@ -37,4 +37,4 @@ def decode(field: Field, batch: int, context: int) -> Case:
     return Case(settings, work, batch * NEW_TOKENS, entries)
 
 
-TABLE = Table(f"{NEW_TOKENS} more tokens of each request, in milliseconds", rows, UNITS, seconds=420)
+TABLE = Table(f"{NEW_TOKENS} more tokens of each request, in milliseconds", rows, UNITS, seconds=300)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 import subprocess
 import sys
 from functools import partial
@@ -74,8 +75,7 @@ def test_the_real_model_answers(lab, monkeypatch, smollm2):
 def test_record_and_compare(lab, tmp_path, monkeypatch):
     from lab.checks import suite
 
-    monkeypatch.setattr(suite, "PROMPT_TOKENS", 30)
-    monkeypatch.setattr(suite, "CHUNK_SIZES", (7,))
+    monkeypatch.setattr(suite, "SMALL", replace(suite.SMALL, prompt=30, chunk_sizes=(7,)))
     for seed in ("0", "1"):
         out = str(tmp_path / seed)
         assert lab("record", "--model", "tiny", "--device", "cpu", "--seed", seed, "--out", out)[0] == 0
