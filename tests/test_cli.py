@@ -2,9 +2,9 @@
 
 import json
 import re
-from dataclasses import replace
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
