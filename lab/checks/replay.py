@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lab.core import Loop, Request, Scheduler, StepPlan, Trace
+from lab.core.errors import ConfigError
 from lab.engine.engine import make_executor
 from lab.engine.executor import TorchExecutor
 from lab.engine.swap import SwappingExecutor
@@ -42,10 +43,14 @@ def replay(
     cost: CostModel,
     side: SideStream | None = None,
 ) -> Replay:
-    """Run the load to its end; `side` takes the place of the stream on which a scheduler that swaps has its copies."""
+    """Run the load to its end; `side` takes the place of the stream on which a scheduler that swaps has its copies.
+
+    Raises ConfigError for a `side` without blocks on the host to swap to.
+    """
     executor = make_executor(decoder, scheduler.cache, attention)
     if side is not None:
-        assert isinstance(executor, SwappingExecutor), "nothing is swapped: give the cache num_cpu_blocks"
+        if not isinstance(executor, SwappingExecutor):
+            raise ConfigError("nothing is swapped: give the scheduler's cache num_cpu_blocks")
         executor.side = side
     clock = VirtualClock()
     paced = PacedExecutor(executor, cost, clock)

@@ -70,19 +70,27 @@ def tune(
     tuned = _farthest(asked, 1.0, rate, trials)
     if tuned is not None:
         return tuned
-    speed, lower = 1.0, None
+    speed, lower, broken = 1.0, None, asked
     while speed > SLOWEST and lower is None:
         speed /= 2
-        lower = _farthest(trials.run(settings, speed), speed, rate, trials)
+        tried = trials.run(settings, speed)
+        lower = _farthest(tried, speed, rate, trials, broken)
+        broken = tried
     return NearMiss(*min(asked, key=lambda pair: pair[1].factor), asked, lower)
 
 
-def _farthest(tried: Judged, speed: float, rate: float, trials: "_Trials") -> Tuned | None:
-    """The setting whose wall is farthest, of those stable at `speed` times the load; None if none is."""
-    race = _Race(trials, [outcome for outcome, judgement in tried if judgement.stable])
+def _farthest(
+    tried: Judged, speed: float, rate: float, trials: "_Trials", broken: Judged | None = None
+) -> Tuned | None:
+    """The setting whose wall is farthest, of those stable at `speed` times the load; None if none is.
+
+    `broken` are the settings at twice the speed, if none of them was stable there. That is not asked again: beside
+    fewer others, one of them might look better than it is.
+    """
+    race = _Race(trials, [outcome for outcome, judgement in tried if judgement.stable], broken or [])
     if not race.leaders:
         return None
-    holds, breaks = bisect_load(race.holds, speed)
+    holds, breaks = bisect_load(race.holds, speed, 2 * speed if broken else None)
     winner = min(race.leaders, key=lambda o: (strain(o, trials.criteria.slo), _limits(o.setting))).setting
     because = next((judgement for outcome, judgement in race.fallen if outcome.setting == winner), Judgement(()))
     wall = Wall(holds * rate, breaks * rate, because)
@@ -90,13 +98,17 @@ def _farthest(tried: Judged, speed: float, rate: float, trials: "_Trials") -> Tu
     return Tuned(outcome, rate, wall, _most_seqs(winner, trials, speed), tried)
 
 
-def bisect_load(holds: Callable[[float], bool], low: float = 1.0) -> tuple[float, float]:
-    """The speeds on both sides of the wall: `holds` at the first, as it must at `low`, and not at the second."""
-    high = 2 * low
-    while holds(high):
-        low, high = high, 2 * high
-        if low >= FASTEST:
-            return low, math.inf
+def bisect_load(holds: Callable[[float], bool], low: float = 1.0, high: float | None = None) -> tuple[float, float]:
+    """The speeds on both sides of the wall: `holds` at the first, as it must at `low`, and not at the second.
+
+    `high`, where it is given, is known not to hold.
+    """
+    if high is None:
+        high = 2 * low
+        while holds(high):
+            low, high = high, 2 * high
+            if low >= FASTEST:
+                return low, math.inf
     while high > CLOSE * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -134,10 +146,10 @@ class _Trials:
 class _Race:
     """Settings under loads that change until the highest is found at which one of them is stable."""
 
-    def __init__(self, trials: _Trials, leaders: list[Outcome]) -> None:
+    def __init__(self, trials: _Trials, leaders: list[Outcome], fallen: Judged) -> None:
         self.trials = trials
         self.leaders = leaders  # stable at the highest load so far
-        self.fallen: Judged = []  # at the lowest load so far at which none is stable
+        self.fallen = fallen  # at the lowest load so far at which none is stable
 
     def holds(self, speed: float) -> bool:
         judged = self.trials.run([leader.setting for leader in self.leaders], speed)

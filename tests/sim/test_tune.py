@@ -111,6 +111,11 @@ def test_bisection_finds_any_wall(wall):
     assert low <= wall < high <= 1.02 * low
 
 
+def test_a_wall_that_is_known_is_not_asked_for_again():
+    low, high = bisect_load(lambda speed: True, 0.5, 1.0)
+    assert low < high <= 1.0 and high <= 1.02 * low
+
+
 def test_no_wall_is_said_to_be_none():
     assert bisect_load(lambda speed: True) == (4096.0, math.inf)
 
