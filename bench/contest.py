@@ -8,6 +8,7 @@ from typing import Any
 from bench.field import Field
 from bench.player import Refused, Sample, Tokens
 from bench.table import Row, Run
+from bench.turns import settled
 from lab.measure.roofline import Ceilings
 from lab.measure.work import Work
 
@@ -76,7 +77,7 @@ def _row(case: Case, entry: Entry, samples: Sequence[Sample], ours: Sequence[Sam
 def _has_played(entry: Entry, samples: list[Sample], case: Case, run: Run) -> bool:
     """One more call, kept in `samples`. False if the engine can't do such work, or can't any more."""
     try:
-        samples.append(entry.call())
+        samples.append(settled(entry.call))
     except Refused as why:
         run.left_out.append(f"{entry.engine}, {case}: {why}")
         return False

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -14,12 +15,19 @@ from typing import TypeVar
 from bench.table import ROOT, Row, Run, Skipped
 
 T = TypeVar("T")
+SETTLE_S = 0.4  # libiomp spins for 0.2 s by default (KMP_BLOCKTIME)
 
 
 def in_turn(calls: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, list[T]]:
     """One call of each in turn, so that whatever else the machine does hits them all; the first round is dropped."""
-    rounds = [{name: call() for name, call in calls.items()} for _ in range(1 + repeats)]
+    rounds = [{name: settled(call) for name, call in calls.items()} for _ in range(1 + repeats)]
     return {name: [results[name] for results in rounds[1:]] for name in calls}
+
+
+def settled(call: Callable[[], T]) -> T:
+    """Call when the threads of whoever came before sleep: they spin for a while, at the cost of the next."""
+    time.sleep(SETTLE_S)
+    return call()
 
 
 def rates(who: str, amount: float, seconds: Sequence[float]) -> dict[str, float]:
