@@ -66,7 +66,7 @@ def test_without_javascript_the_recording_is_there(visit, lang):
         assert root.locator("svg:visible").count() == 1
         assert root.locator(".live-text").inner_text() == json.loads(answer(name, "{}", lang, 680))["text"]
         assert root.locator("button:visible").count() == 0
-        expect(root.locator("select").first).to_be_disabled()
+        expect(root.locator("input, select").first).to_be_disabled()
 
 
 def test_nothing_is_fetched_before_the_click_and_it_runs_after_it(visit):
@@ -132,7 +132,7 @@ def test_a_missing_file_is_said_and_the_recording_stays(visit, lost):
     root.get_by_role("button", name=RUN.en).click()
     expect(root.get_by_role("status")).to_contain_text("It did not run", timeout=BOOT_MS)
     expect(root.get_by_role("button", name=RUN.en)).to_be_enabled()
-    expect(root.locator("select").first).to_be_disabled()
+    expect(root.locator("input, select").first).to_be_disabled()
     assert root.locator("svg:visible").count() == 1
     visit.trouble[:] = [line for line in visit.trouble if "404" not in line and lost not in line]  # the console has it
 

@@ -38,6 +38,7 @@ export class Question extends Figure {
     this.button = root.querySelector(".quiz-guess");
     this.button.hidden = false;
     this.rightAtFirst = this.right;    // at the page's own numbers, at which one guesses
+    this.button.disabled = !this.options.some((option) => option.checked);    // by a reader faster than this script
     this.picture.addEventListener("input", () => { this.button.disabled = false; });
   }
 
