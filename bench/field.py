@@ -12,7 +12,7 @@ from typing import Any
 from bench.models import TINY, Pair, llama, write_gguf
 from bench.player import Player, Stopwatch
 from bench.players.hf import HuggingFace
-from bench.players.ours import Ours
+from bench.players.ours import ours
 from bench.table import Run, Skipped, python_of
 from bench.worker import Remote
 from lab.measure.roofline import Ceilings, ceilings
@@ -54,7 +54,7 @@ def _field(run: Run, dtype: str) -> Iterator[Field]:
     watch = Stopwatch(device, run.clock)
     pair = llama(DTYPES[dtype], device, **(TINY if run.quick else {}))
     taking = Field(pair, dtype, ceilings(device, DTYPES[dtype], clock=run.clock if device.type == "cpu" else "wall"))
-    taking.players.append(Ours(pair.ours, MAX_NUM_SEQS, QUICK_KV_BYTES if run.quick else KV_BYTES, watch))
+    taking.players.append(ours(pair.ours, MAX_NUM_SEQS, QUICK_KV_BYTES if run.quick else KV_BYTES, watch))
     taking.players.append(HuggingFace(pair.theirs, watch))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))

@@ -7,6 +7,11 @@ from pathlib import Path
 TOLERATED = 0.1  # processors
 
 
+def is_quiet(processors: float | None) -> bool:
+    """Whether times can be trusted while others keep so many processors busy; None is not known."""
+    return processors is not None and processors <= TOLERATED
+
+
 class Neighbours:
     """Counts the processor time of other processes from its making on."""
 
@@ -29,7 +34,7 @@ class Neighbours:
         if processors is None:
             return f"Not to be trusted: what else ran is unknown ({load})."
         seen = f"other processes kept {processors:.2f} processors busy ({load})"
-        if processors > TOLERATED:
+        if not is_quiet(processors):
             return f"Not to be trusted: {seen}; run it again when the machine is quiet."
         return f"To be trusted: {seen}."
 
@@ -38,8 +43,7 @@ def quiet_processors(seconds: float = 2.0) -> int:
     """How many threads to time with: all processors if nobody else is on them for a while, else one."""
     neighbours = Neighbours()
     time.sleep(seconds)
-    processors = neighbours.processors
-    return (os.cpu_count() or 1) if processors is not None and processors <= TOLERATED else 1
+    return (os.cpu_count() or 1) if is_quiet(neighbours.processors) else 1
 
 
 def _busy_elsewhere() -> float | None:

@@ -44,5 +44,8 @@ def verdict(rows: Sequence[Row], run: Run, neighbours: Neighbours) -> str:
 
 def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: Neighbours) -> Record:
     parameters = {"clock": run.clock, **table.parameters, "warmup": 1, "repeats": run.repeats, "left_out": run.left_out}
-    where = environment(resolve_device()) | {"machine": neighbours.verdict()}
+    where = environment(resolve_device()) | {
+        "busy_elsewhere": neighbours.processors,
+        "load_average": neighbours.load_average,
+    }
     return Record(name, parameters, rows, where, table.units)

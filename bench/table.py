@@ -37,11 +37,15 @@ class Run:
         """The cases one by one, until the table's time is over; the others are noted as left out. Of a `dtype`: until
         its share and what those before it left are over."""
         shares = 1 if dtype is None else len(self.dtypes) / (1 + self.dtypes.index(dtype))
+        late = []
         for case in cases:
             if time.monotonic() - self._began < self.seconds / shares:
                 yield case
             else:
-                self.left_out.append(f"{case}: its share of the {self.seconds:.0f} s for this table was over")
+                late.append(case)
+        if late:
+            over = f"its share of the {self.seconds:.0f} s for this table was over"
+            self.left_out.append(f"{late[0]}{f', and {len(late) - 1} more' if late[1:] else ''}: {over}")
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ CPU = torch.device("cpu")
 
 
 def vllm(threads: int, clock: str, **options: Any) -> Player:
-    from bench.players.vllm import Vllm
+    from bench.players.vllm import vllm
 
-    return Vllm(watch=Stopwatch(CPU, clock), **options)
+    return vllm(watch=Stopwatch(CPU, clock), **options)
 
 
 def llama_cpp(threads: int, clock: str, **options: Any) -> Player:

@@ -9,8 +9,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from bench.neighbours import is_quiet
 from bench.table import goals
 from lab.measure.records import Record, Row, load_all
 from tools.settings import LANGUAGES, ROOT
@@ -19,14 +19,14 @@ from tools.source import SourceError
 MADE = "<!-- Made by tools/bench_page.py from data/benchmarks.toml and data/bench: run `make sync`. -->"
 HEAD = {
     "zh": "# 与同类实现比速度\n\n"
-    "同一份随机权重、同一串请求，各家在同一次运行里轮流做，预热不计，取中位数，括号里是最小值和最大值。✓ 是达到目标，✗ "
-    "是没达到。每张表都由 `python -m bench`（[bench](repo:bench)）测得，记在 `data/bench` 里；页上的数全部取自那些"
-    "记录，没有一个是手写的。",
+    "同一份随机权重、同一串请求，各家在同一次运行里轮流做，预热不计，取中位数；有括号的，里面是最小值和最大值。"
+    "✓ 是达到目标，✗ 是没达到。每张表都由 `python -m bench`（[bench](repo:bench)）测得，记在 `data/bench` 里；"
+    "页上的数全部取自那些记录，没有一个是手写的。",
     "en": "# Benchmarks\n\n"
     "The same random weights and the same requests; all take turns in one run, the warm-up doesn't count, and what "
-    "stands here is the median, in brackets the least and the most. ✓ is a goal reached, ✗ one missed. Each table is "
-    "what `python -m bench` ([bench](repo:bench)) measured and kept in `data/bench`; every number on this page comes "
-    "from there, none is typed.",
+    "stands here is the median; brackets, where there are any, hold the least and the most. ✓ is a goal reached, ✗ one "
+    "missed. Each table is what `python -m bench` ([bench](repo:bench)) measured and kept in `data/bench`; every "
+    "number on this page comes from there, none is typed.",
 }
 NOT_YET = {"zh": "还没有在这里测过。", "en": "Not yet measured here."}
 QUIET = {
@@ -150,13 +150,12 @@ def notes(record: Record, lang: str) -> str:
     judged = [reached for row in record.rows for reached in goals(row).values()]
     if judged:
         lines.append(GOALS[lang].format(len(judged), sum(judged)))
-    lines.append(quiet(where["machine"], lang))
+    lines.append(quiet(where["busy_elsewhere"], where["load_average"], lang))
     lines += [f"{left_out}`{line}`" for line in record.parameters.get("left_out", ())]
     return "\n".join(f"- {line}" for line in lines)
 
 
-def quiet(verdict: str, lang: str) -> str:
-    """What bench/neighbours.py said, in both languages."""
-    seen = re.search(r"kept ([\d.]+) processors busy \(load average ([\d.]+)", verdict)
-    trusted: Any = VERDICT[verdict.startswith("To be trusted")][lang]
-    return QUIET[lang].format(*seen.groups(), trusted) if seen else f"`{verdict}`"
+def quiet(processors: float | None, load_average: float, lang: str) -> str:
+    """What else the machine did, of which bench/neighbours.py kept count, and what it makes of it."""
+    seen = "?" if processors is None else f"{processors:.2f}"
+    return QUIET[lang].format(seen, f"{load_average:.1f}", VERDICT[is_quiet(processors)][lang])

@@ -75,7 +75,7 @@ def prefill_row(row: PrefillRow) -> Row:
     }
 
 
-def memory_row(decoder: Decoder, attention: str, length: int, size: int, block_size: int = 16) -> Row:
+def memory_row(decoder: Decoder, attention: str | None, length: int, size: int, block_size: int = 16) -> Row:
     config, dtype, device = decoder.config, decoder.dtype, decoder.device
     backend = select_backend(attention, config, device, dtype, block_size).backend
     steps = prefill_steps(Step(config, length, length, dtype, backend, device, block_size), size)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.table import Run, Skipped
-from bench.turns import in_turn, measured_in, rates
+from bench.turns import SETTLE_S, in_turn, measured_in, rates
 
 HERE = Path(sys.executable)
 
@@ -23,6 +23,13 @@ def test_all_take_turns_and_the_first_round_is_dropped() -> None:
 
     assert in_turn({"a": call("a"), "b": call("b")}, repeats=2) == {"a": [3, 5], "b": [4, 6]}
     assert taken == ["a", "b"] * 3
+
+
+def test_whoever_comes_next_waits_until_the_threads_before_it_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float | str] = []
+    monkeypatch.setattr("bench.turns.time.sleep", seen.append)
+    in_turn({"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}, repeats=0)
+    assert seen == [SETTLE_S, "a", SETTLE_S, "b"]
 
 
 def test_rates_are_of_the_median_the_slowest_and_the_fastest() -> None:
