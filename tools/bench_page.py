@@ -14,7 +14,7 @@ from bench.neighbours import is_quiet
 from bench.table import goals
 from lab.measure.records import Record, Row, load_all
 from tools.settings import LANGUAGES, ROOT
-from tools.source import SourceError
+from tools.source import SourceError, as_source
 
 MADE = "<!-- Made by tools/bench_page.py from data/benchmarks.toml and data/bench: run `make sync`. -->"
 HEAD = {
@@ -71,9 +71,7 @@ def as_page(root: Path = ROOT) -> str:
     for section in read_sections(root):
         records = load_all(section.name, root / "data/bench")
         passages.append({lang: _passage(section, records, lang) for lang in LANGUAGES})
-    blocks = [f'+++ {{"lang": "both"}}\n\n{MADE}\n']
-    blocks += [f'+++ {{"lang": "{lang}"}}\n\n{passage[lang]}\n' for passage in passages for lang in LANGUAGES]
-    return "\n".join(blocks)
+    return as_source(MADE, passages)
 
 
 def _passage(section: Section, records: Sequence[Record], lang: str) -> str:

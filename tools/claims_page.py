@@ -2,6 +2,7 @@
 
 from tools.claims import Claim
 from tools.settings import LANGUAGES
+from tools.source import as_source
 
 TITLE = {"zh": "结论一览", "en": "The claims"}
 INTRO = {
@@ -24,14 +25,24 @@ MADE = "<!-- Made by tools/claims.py from data/claims.toml and the notebooks: ru
 
 def as_page(claims: list[Claim]) -> str:
     """Both languages; a claim that has been measured gets a heading of its own, the others stand in a list."""
-    blocks = [f'+++ {{"lang": "both"}}\n\n{MADE}\n']
     done, open_ = ([claim for claim in claims if bool(claim.measured) == measured] for measured in (True, False))
     passages = [{lang: f"# {TITLE[lang]}\n\n{INTRO[lang]}" for lang in LANGUAGES}]
     passages += [{lang: _passage(claim, lang) for lang in LANGUAGES} for claim in done]
     if open_:
         passages.append({lang: f"{OPEN[lang]}\n\n{_list(open_, lang)}" for lang in LANGUAGES})
-    blocks += [f'+++ {{"lang": "{lang}"}}\n\n{passage[lang]}\n' for passage in passages for lang in LANGUAGES]
-    return "\n".join(blocks)
+    return as_source(MADE, passages)
+
+
+def link_to_section(title: str, section: str) -> str:
+    """To PAGE#ANCHOR, a section of a page with code."""
+    page, _, anchor = section.partition("#")
+    return f"[{title}]({page}.ipynb#{anchor})"
+
+
+def link_to_test(test: str) -> str:
+    """To the file of a test, by the test's name."""
+    file, _, name = test.partition("::")
+    return f"[{name or file}](repo:{file})"
 
 
 def _list(claims: list[Claim], lang: str) -> str:
@@ -40,17 +51,16 @@ def _list(claims: list[Claim], lang: str) -> str:
 
 def _passage(claim: Claim, lang: str) -> str:
     where, expected, measured, run, tests = ITEMS[lang]
-    page, _, anchor = claim.section.partition("#")
     on = claim.measured[0].run
     lines = [
         f"## {claim.id}",
         f"\n{claim.text(lang)}{'。' if lang == 'zh' else '.'}\n",
-        f"- {where}[{claim.title(lang)}]({page}.ipynb#{anchor})",
+        f"- {where}{link_to_section(claim.title(lang), claim.section)}",
         f"- {expected}{claim.expected(lang)}",
         f"- {measured}",
         *(f"  - `{found.value}`" for found in claim.measured),
         f"- {run}{on['device']}, {on['date']}, PyTorch {on['torch']}, lab {on['lab']}",
         f"- {tests}",
-        *(f"  - [{test.split('::')[-1]}](repo:{test.split('::')[0]})" for test in claim.tests),
+        *(f"  - {link_to_test(test)}" for test in claim.tests),
     ]
     return "\n".join(lines)

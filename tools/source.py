@@ -8,12 +8,15 @@ Code stands once, in fenced `{code-cell}` blocks.
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jupytext
 from markdown_it import MarkdownIt
+
+from tools.settings import LANGUAGES
 
 
 class SourceError(ValueError):
@@ -94,6 +97,12 @@ def read_chapter(path: Path) -> Chapter:
     if zh is not None:
         raise SourceError(f"{path.name}: no English beside {_start(zh)}")
     return Chapter(path.stem, tuple(parts), _anchors(path.name, parts))
+
+
+def as_source(note: str, passages: Sequence[Mapping[str, str]]) -> str:
+    """The source of a page without code: a comment, then each passage in both languages."""
+    blocks = [("both", note), *((lang, passage[lang]) for passage in passages for lang in LANGUAGES)]
+    return "\n".join(f'+++ {{"lang": "{lang}"}}\n\n{text}\n' for lang, text in blocks)
 
 
 def _anchors(name: str, parts: list[Prose | Code]) -> tuple[str, ...]:

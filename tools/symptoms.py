@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.claims_page import link_to_section, link_to_test
 from tools.settings import LANGUAGES, ROOT
-from tools.source import read_chapter
+from tools.source import as_source, read_chapter
 
 HEAD = {
     "zh": "# 症状速查\n\n"
@@ -31,8 +32,8 @@ class Symptom:
     """A row of data/symptoms.toml. What settles it is a command and what it prints, or a test."""
 
     id: str
-    zh: str
-    en: str
+    title_zh: str
+    title_en: str
     why_zh: str
     why_en: str
     do_zh: str
@@ -44,7 +45,7 @@ class Symptom:
     test: str = ""
 
     def of(self, field: str, lang: str) -> str:
-        return str(getattr(self, f"{field}_{lang}" if field else lang))
+        return str(getattr(self, f"{field}_{lang}"))
 
 
 def read_symptoms(root: Path = ROOT) -> list[Symptom]:
@@ -53,10 +54,7 @@ def read_symptoms(root: Path = ROOT) -> list[Symptom]:
 
 
 def as_page(symptoms: list[Symptom]) -> str:
-    passages = [HEAD, *({lang: _passage(symptom, lang) for lang in LANGUAGES} for symptom in symptoms)]
-    blocks = [f'+++ {{"lang": "both"}}\n\n{MADE}\n']
-    blocks += [f'+++ {{"lang": "{lang}"}}\n\n{passage[lang]}\n' for passage in passages for lang in LANGUAGES]
-    return "\n".join(blocks)
+    return as_source(MADE, [HEAD, *({lang: _passage(symptom, lang) for lang in LANGUAGES} for symptom in symptoms)])
 
 
 def _passage(symptom: Symptom, lang: str) -> str:
@@ -64,20 +62,16 @@ def _passage(symptom: Symptom, lang: str) -> str:
     page, _, anchor = symptom.section.partition("#")
     title = read_chapter(ROOT / f"chapters/src/{page}.md").title(anchor, lang)
     stop = "，" if lang == "zh" else ", "
-    settled = [
+    by_command = [
         f"- {run}`python -m lab {symptom.run}`",
         f"- {shows}{stop.join(f'`{line}`' for line in symptom.prints)}",
     ]
     lines = [
-        f"## {symptom.of('', lang)}\n",
+        f"## {symptom.of('title', lang)}\n",
         f"- {why}{symptom.of('why', lang)}",
         f"- {do}{symptom.of('do', lang)}",
-        *(
-            settled
-            if symptom.run
-            else [f"- {test}[{symptom.test.split('::')[-1]}](repo:{symptom.test.split('::')[0]})"]
-        ),
-        f"- {where}[{title}]({page}.ipynb#{anchor})",
+        *(by_command if symptom.run else [f"- {test}{link_to_test(symptom.test)}"]),
+        f"- {where}{link_to_section(title, symptom.section)}",
         f"- {reports}{stop.join(map(_report, symptom.sources))}",
     ]
     return "\n".join(lines)
