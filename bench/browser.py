@@ -173,8 +173,8 @@ TABLE = Table(
         "settings": SETTINGS,
         "slower_at_most_ms": SLOWER_AT_MOST_MS,
         "started_within_ms": STARTED_WITHIN_MS,
-    }
-    | {"fetched_at_most_bytes": FETCHED_AT_MOST},
+        "fetched_at_most_bytes": FETCHED_AT_MOST,
+    },
 )
 
 if __name__ == "__main__":
