@@ -1,1 +1,1 @@
-"""Checks that the lab runs against itself: conformance with vLLM's scheduler, equality of chunked and whole prefill."""
+"""Checks that the lab runs against itself: vLLM's schedules, chunked against whole, planted faults, recorded suites."""

@@ -22,6 +22,7 @@ from lab.core import (
 )
 from lab.core.metrics import percentile
 from lab.engine.engine import make_executor
+from lab.measure.steps import BLOCK_SIZE
 from lab.model.attention import AttentionBackend
 from lab.model.decoder import Decoder
 from lab.sim.step_cost import MeasuredStep, StepCost, Terms, fit_steps, terms
@@ -30,11 +31,9 @@ LIMITS = ((1, 64), (3, 512), (6, 128), (12, 256))  # (max_num_seqs, max_num_batc
 REQUESTS = 12
 PROMPT_TOKENS = (4, 600)
 OUTPUT_TOKENS = (1, 40)
-BLOCK_SIZE = 16
 
-Machine = Callable[
-    [CacheConfig], tuple[Executor, Clock]
-]  # what runs the steps over such a KV pool, and tells their time
+# What runs the steps over such a KV pool, and tells their time.
+Machine = Callable[[CacheConfig], tuple[Executor, Clock]]
 
 
 class ProcessorClock:

@@ -19,7 +19,7 @@ from lab.core.errors import LabError
 from lab.measure.cap import OutOfMemory, process_cap
 from lab.measure.ledger import Step, prefill_steps, step_peak
 from lab.measure.memory import PeakMemory
-from lab.model.attention import select_backend
+from lab.measure.steps import BLOCK_SIZE, backend_of
 from lab.model.decoder import Decoder
 from lab.model.device import resolve_device
 from lab.model.tiny import TINY, random_weights
@@ -56,14 +56,14 @@ def capped_prefill(
     cap: Cap,
     *,
     attention: str | None = None,
-    block_size: int = 16,
+    block_size: int = BLOCK_SIZE,
 ) -> list[CappedRow]:
     """Run the prompt at each chunk size under a cap made by `cap`, which covers neither weights nor KV cache.
 
     After a refusal the loop has taken the step back, so the same engine finishes the prompt once the cap is gone.
     """
     require_at_least("the number of prompt tokens", len(prompt), 1)
-    backend = select_backend(attention, decoder.config, decoder.device, decoder.dtype, block_size).backend
+    backend = backend_of(decoder, attention, block_size)
     whole = Step(decoder.config, len(prompt), len(prompt), decoder.dtype, backend, decoder.device, block_size)
     rows = []
     for size in chunk_sizes:

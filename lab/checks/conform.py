@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.core import CacheConfig, LabError, Request, SamplingParams, Scheduler, SchedulerConfig
+from lab.core import LabError, Scheduler
 from lab.sim.lines import read_lines
-from lab.sim.scenario import CACHE_FIELDS, MAX_LINE_BYTES
-
-ANY_TOKEN = 0  # the schedule depends on how many tokens there are, never on which
+from lab.sim.scenario import MAX_LINE_BYTES, Arrival, any_tokens, read_limits
+from lab.sim.simulate import ANY_TOKEN
 
 
 class BadGoldenFile(LabError, ValueError):
@@ -74,15 +73,11 @@ def read_workloads(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def replay(name: str, workload: dict[str, Any]) -> list[Mismatch]:
     """Run one workload; the mismatches of the first step that differs, since all later ones follow from it."""
-    config = workload["config"]
-    scheduler = Scheduler(
-        SchedulerConfig(**{k: v for k, v in config.items() if k not in CACHE_FIELDS}),
-        CacheConfig(**{k: v for k, v in config.items() if k in CACHE_FIELDS}),
-    )
-    arrivals = list(workload["arrivals"])
+    scheduler = Scheduler(*read_limits(workload["config"]))
+    arrivals = [Arrival(*row) for row in workload["arrivals"]]
     for index, expected in enumerate(workload["steps"]):
-        while arrivals and arrivals[0][0] <= index:
-            scheduler.submit(make_request(*arrivals.pop(0)))
+        while arrivals and arrivals[0].time <= index:
+            scheduler.submit(arrivals.pop(0).request(any_tokens))
         actual = run_step(scheduler)
         mismatches = [
             Mismatch(name, index, field, expected[field], value)
@@ -92,10 +87,6 @@ def replay(name: str, workload: dict[str, Any]) -> list[Mismatch]:
         if mismatches:
             return mismatches
     return []
-
-
-def make_request(step: int, request_id: str, num_prompt_tokens: int, max_tokens: int, priority: int) -> Request:
-    return Request(request_id, range(num_prompt_tokens), SamplingParams(max_tokens), priority, arrival=step)
 
 
 def run_step(scheduler: Scheduler) -> dict[str, Any]:

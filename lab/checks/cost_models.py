@@ -10,11 +10,12 @@ from pathlib import Path
 from lab.checks.calibrate import Calibration, EngineMachine
 from lab.checks.confirm import METRICS, Effort, Point
 from lab.measure.environment import environment
-from lab.measure.records import DATA, Record, Row, dumps, make_folder, slug
+from lab.measure.records import DATA, Record, Row, slug, write
 from lab.model.device import dtype_name
 from lab.model.weights import LoadedModel
 
 ROOT = DATA / "cost-models"
+EXPERIMENT = "cost-model"
 UNITS = {name: "ms" if name.endswith("_ms") else "tokens/s" for name in METRICS}
 
 
@@ -36,16 +37,17 @@ def cost_model_record(
         "total_error": calibration.total_error,
     }
     units = UNITS | {f"{name}_predicted": unit for name, unit in UNITS.items()} | {"verdicts": "of each run"}
-    return Record("cost-model", parameters, [_row(p) for p in points], environment(model.decoder.device), units)
+    return Record(EXPERIMENT, parameters, [_row(p) for p in points], environment(model.decoder.device), units)
 
 
 def save_cost_model(record: Record, root: Path = ROOT) -> Path:
     """Write the record where its device, model and dtype say. Returns the path."""
-    parameters = record.parameters
-    name = slug(f"{record.environment['device']}-{parameters['model']}-{parameters['dtype']}")
-    path = make_folder(root) / f"{name}.json"
-    path.write_text(dumps(record), encoding="utf-8")
-    return path
+    return write(record, path_of(record, root))
+
+
+def path_of(record: Record, root: Path = ROOT) -> Path:
+    names = record.environment["device"], record.parameters.get("model"), record.parameters.get("dtype")
+    return root / f"{slug('-'.join(map(str, names)))}.json"
 
 
 def _row(point: Point) -> Row:

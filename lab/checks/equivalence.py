@@ -21,8 +21,9 @@ from lab.core.config import require_at_least
 from lab.engine.engine import check_token_ids
 from lab.engine.executor import TorchExecutor
 from lab.measure.memory import PeakMemory
+from lab.measure.steps import BLOCK_SIZE, backend_of
 from lab.measure.timing import Timing
-from lab.model.attention import AttentionBackend, select_backend
+from lab.model.attention import AttentionBackend
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
 
@@ -111,7 +112,7 @@ class PrefillCheck:
         prompt: Sequence[int],
         *,
         attention: AttentionBackend,
-        block_size: int = 16,
+        block_size: int = BLOCK_SIZE,
         executor_type: type[TorchExecutor] = TorchExecutor,
     ) -> None:
         require_at_least("the number of prompt tokens", len(prompt), 1)
@@ -199,7 +200,7 @@ def check_prefill(
     chunk_sizes: Sequence[int],
     *,
     attention: str | None = None,
-    block_size: int = 16,
+    block_size: int = BLOCK_SIZE,
     repeats: int = 3,
     executor_type: type[TorchExecutor] = TorchExecutor,
 ) -> PrefillReport:
@@ -210,7 +211,7 @@ def check_prefill(
     require_at_least("repeats", repeats, 1)
     for chunk_size in chunk_sizes:
         require_at_least("chunk size", chunk_size, 1)
-    backend = select_backend(attention, decoder.config, decoder.device, decoder.dtype, block_size).backend
+    backend = backend_of(decoder, attention, block_size)
     check = PrefillCheck(decoder, prompt, attention=backend, block_size=block_size, executor_type=executor_type)
     sizes = list(dict.fromkeys([*chunk_sizes, len(prompt)]))
     return PrefillReport(len(prompt), decoder.dtype, backend.name, check.kv_bytes, tuple(check.rows(sizes, repeats)))

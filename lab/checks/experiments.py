@@ -18,7 +18,7 @@ from lab.measure.cap import MemoryCap, device_cap
 from lab.measure.chunk_cost import chunk_cost, fit_cost
 from lab.measure.records import Row
 from lab.measure.roofline import ceilings, roofline
-from lab.model.attention import select_backend
+from lab.measure.steps import backend_of
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
 from lab.model.tiny import random_weights
@@ -54,8 +54,7 @@ def memory(decoder: Decoder, sizes: Sizes, seed: int) -> Suite:
     """
 
     def run() -> list[Row]:
-        usual = select_backend(None, decoder.config, decoder.device, decoder.dtype, 16).backend.name
-        names = list(dict.fromkeys((usual, "sdpa", "math")))
+        names = list(dict.fromkeys((backend_of(decoder).name, "sdpa", "math")))
         gc.collect()  # or what earlier runs left would be freed in the middle of a measurement
         return [
             rows.memory_row(decoder, name, length, size)
@@ -133,7 +132,7 @@ def gap(decoder: Decoder, sizes: Sizes, seed: int) -> Suite:
 
 def serving(decoder: Decoder, sizes: Sizes, seed: int) -> Suite:
     """The steps of a mix, to which a cost model is fitted, and those of a load that it is held against."""
-    machine = EngineMachine(decoder, select_backend(None, decoder.config, decoder.device, decoder.dtype, 16).backend)
+    machine = EngineMachine(decoder, backend_of(decoder))
     load = random_load(sizes.served)
 
     def run() -> list[Row]:

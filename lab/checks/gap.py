@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from lab.core import CacheConfig, ConfigError, Loop, Request, SamplingParams, Scheduler, SchedulerConfig
 from lab.core.metrics import gaps
 from lab.engine.engine import make_executor
-from lab.model.attention import select_backend
+from lab.measure.steps import BLOCK_SIZE, backend_of
 from lab.model.decoder import Decoder
 
-BLOCK_SIZE = 16
 CONTEXT = 128  # tokens of each decoding request before the prompt comes
 
 
@@ -54,10 +53,9 @@ def _run(decoder: Decoder, prompt_tokens: int, budget: int, decodes: int, seed: 
         raise ConfigError(f"budget is {budget} and {decodes} requests decode; it must be at least {decodes + 1}")
     most = -(-decodes * CONTEXT // room) + -(-prompt_tokens // room) + 3  # no request is over before the prompt is
     blocks = decodes * -(-(CONTEXT + most) // BLOCK_SIZE) + -(-prompt_tokens // BLOCK_SIZE)
-    attention = select_backend(None, decoder.config, decoder.device, decoder.dtype, BLOCK_SIZE).backend
     cache = CacheConfig(blocks, BLOCK_SIZE)
     limits = SchedulerConfig(budget, decodes + 1, max_model_len=decoder.config.max_position_embeddings)
-    loop = Loop(Scheduler(limits, cache), make_executor(decoder, cache, attention))
+    loop = Loop(Scheduler(limits, cache), make_executor(decoder, cache, backend_of(decoder)))
     rng = random.Random(seed)
 
     def request(name: str, tokens: int, output: int) -> Request:

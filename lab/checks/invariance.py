@@ -20,13 +20,13 @@ from torch.overrides import TorchFunctionMode
 
 from lab.checks.equivalence import random_prompt
 from lab.checks.prefill import Prefill
-from lab.model.attention import AttentionBackend, select_backend
+from lab.measure.steps import BLOCK_SIZE, backend_of
+from lab.model.attention import AttentionBackend
 from lab.model.batch import Batch, Segment, causal_lower_right_mask
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
 
 TILE = 64
-BLOCK_SIZE = 16
 Setting = Literal["default", "fixed tiles"]
 
 
@@ -89,7 +89,7 @@ class BitsRow:
 
 def bit_equality(decoder: Decoder, num_tokens: int, chunk_sizes: Sequence[int], seed: int = 0) -> list[BitsRow]:
     """A prompt again, in chunks, and with other requests before and after it in the batch; for both settings."""
-    usual = select_backend(None, decoder.config, decoder.device, decoder.dtype, BLOCK_SIZE).backend
+    usual = backend_of(decoder)
     settings: list[tuple[Setting, AbstractContextManager[Any], AttentionBackend]] = [
         ("default", nullcontext(), usual),
         ("fixed tiles", FixedTiles(), TiledSdpa()),  # type: ignore[no-untyped-call]
@@ -119,9 +119,7 @@ def _cases(
 
 
 def _in_chunks(decoder: Decoder, prompt: list[int], chunk_size: int, attention: AttentionBackend) -> Tensor:
-    return Prefill(
-        decoder, prompt, chunk_size, attention=attention, block_size=BLOCK_SIZE, keep_hidden=True
-    ).run().hidden  # fmt: skip
+    return Prefill(decoder, prompt, chunk_size, attention=attention, keep_hidden=True).run().hidden
 
 
 @torch.inference_mode()

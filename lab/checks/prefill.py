@@ -8,6 +8,7 @@ from torch import Tensor
 from lab.core import CacheConfig, ConfigError, Loop, Request, SamplingParams, Scheduler, SchedulerConfig
 from lab.core.config import require_at_least
 from lab.engine.executor import TorchExecutor
+from lab.measure.steps import BLOCK_SIZE
 from lab.model.attention import AttentionBackend
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
@@ -30,7 +31,7 @@ class Prefill:
         chunk_size: int,
         *,
         attention: AttentionBackend,
-        block_size: int = 16,
+        block_size: int = BLOCK_SIZE,
         executor_type: type[TorchExecutor] = TorchExecutor,
         keep_hidden: bool = False,
     ) -> None:

@@ -6,7 +6,7 @@ plan, and the clock moves by what the cost model says: step for step the run tha
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lab.core import Loop, Request, Scheduler, StepPlan, Trace
 from lab.core.errors import ConfigError
@@ -64,7 +64,7 @@ def with_tokens(load: Load, vocab_size: int) -> Iterator[Request]:
     """The load's requests with random prompts, the same for the same request."""
     for request in load.requests():
         tokens = random.Random(request.request_id).choices(range(vocab_size), k=request.num_prompt_tokens)
-        yield Request(request.request_id, tokens, replace(request.sampling), arrival=request.arrival)
+        yield Request(request.request_id, tokens, request.sampling, arrival=request.arrival)
 
 
 class PacedExecutor:

@@ -10,10 +10,9 @@ from lab.measure.ledger import Step, prefill_steps, step_peak
 from lab.measure.memory import PeakMemory
 from lab.measure.records import Row
 from lab.measure.roofline import Ceilings, RooflineRow
-from lab.measure.steps import StepRunner
+from lab.measure.steps import BLOCK_SIZE, StepRunner, backend_of
 from lab.measure.timing import Timing
 from lab.measure.work import prefill_pieces
-from lab.model.attention import select_backend
 from lab.model.decoder import Decoder
 from lab.model.device import allocator_stats, reset_peak_memory
 from lab.model.kv_store import KVStore
@@ -75,11 +74,11 @@ def prefill_row(row: PrefillRow) -> Row:
     }
 
 
-def memory_row(decoder: Decoder, attention: str | None, length: int, size: int, block_size: int = 16) -> Row:
+def memory_row(decoder: Decoder, attention: str | None, length: int, size: int) -> Row:
     config, dtype, device = decoder.config, decoder.dtype, decoder.device
-    backend = select_backend(attention, config, device, dtype, block_size).backend
-    steps = prefill_steps(Step(config, length, length, dtype, backend, device, block_size), size)
-    run = StepRunner(decoder, backend, length, block_size=block_size).prefill(prefill_pieces(length, size))
+    backend = backend_of(decoder, attention)
+    steps = prefill_steps(Step(config, length, length, dtype, backend, device, BLOCK_SIZE), size)
+    run = StepRunner(decoder, backend, length).prefill(prefill_pieces(length, size))
     run()  # what a GPU's libraries take at their first call and keep is no part of it
     reset_peak_memory(device)
     before = allocator_stats(device)

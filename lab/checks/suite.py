@@ -16,13 +16,12 @@ from lab.checks.rows import UNITS
 from lab.checks.sizes import LARGE, SLICE, SMALL
 from lab.checks.streams import EXPERIMENTS, StreamExperiment, stream_experiment
 from lab.measure.records import Record, Row
-from lab.model.attention import select_backend
+from lab.measure.steps import BLOCK_SIZE, backend_of
 from lab.model.decoder import Decoder
 from lab.model.device import DeviceError, dtype_name, parse_dtype, supported_dtypes
 from lab.model.tiny import random_weights
 from lab.model.weights import LoadedModel, load_model
 
-BLOCK_SIZE = 16
 EVERY_DTYPE = ("prefill", "bits", "memory")  # values and bytes; times are taken in the dtype that suits the device
 OF_THE_SLICE = ("memory", "cap", "gap")  # on a GPU, at its sizes, whatever the model: a smaller one shows nothing there
 SECONDS = {"prefill": 15, "bits": 20, "memory": 10, "cost": 15, "roofline": 10, "cap": 10, "gap": 25, "serving": 20,
@@ -67,12 +66,11 @@ def make_experiment(
         model or "tiny", dtype=setting, device=device, seed=seed
     )  # fmt: skip
     decoder = loaded.decoder
-    selected = select_backend(None, decoder.config, device, decoder.dtype, BLOCK_SIZE)
     parameters = {
         "model": loaded.name,
         "source": loaded.source,
         "dtype": setting,
-        "attention": selected.backend.name,
+        "attention": backend_of(decoder).name,
         "block_size": BLOCK_SIZE,
         "seed": seed,
     }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.commands.common import Subparsers, add_weights_arguments, load_model, print_json
+from lab.commands.common import Subparsers, add_weights_arguments, aligned, load_model, print_json
 
 if TYPE_CHECKING:
     from lab.checks.confirm import Point
@@ -22,17 +22,15 @@ def add_to(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lab.checks.calibrate import BLOCK_SIZE, EngineMachine
+    from lab.checks.calibrate import EngineMachine
     from lab.checks.confirm import calibrate
     from lab.checks.cost_models import ROOT, cost_model_record, save_cost_model
     from lab.measure.records import make_folder
-    from lab.model.attention import select_backend
+    from lab.measure.steps import backend_of
 
     folder = make_folder(args.out or ROOT)
     model = load_model(args)
-    decoder = model.decoder
-    selected = select_backend(args.attention, decoder.config, decoder.device, decoder.dtype, BLOCK_SIZE)
-    machine = EngineMachine(decoder, selected.backend)
+    machine = EngineMachine(model.decoder, backend_of(model.decoder, args.attention))
     calibration, points, effort = calibrate(
         machine, num_requests=args.requests, repeats=args.repeats, seconds=args.seconds
     )
@@ -63,5 +61,4 @@ def points_table(points: "Sequence[Point]") -> str:
         verdicts = "/".join(verdict.value for verdict in point.verdicts)
         place = [f"{point.rho:g}", str(point.num_blocks), f"{point.rate:.3g}"]
         lines.append([*place, *numbers, point.predicted_verdict.value, verdicts])
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+    return aligned(lines)

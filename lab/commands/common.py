@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,22 @@ def add_trace_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write the run for ui.perfetto.dev")
 
 
-def write_json(path: Path, document: dict[str, Any]) -> None:
+def write_text(path: Path, text: str) -> None:
     """Raises ConfigError if the file can't be written."""
     try:
-        path.write_text(json.dumps(document), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; give a file in a folder that exists") from error
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    write_text(path, json.dumps(document))
+
+
+def aligned(table: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, each column to the right."""
+    widths = [max(map(len, column)) for column in zip(*table)]
+    return "\n".join("  ".join(map(str.rjust, line, widths)) for line in table)
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:

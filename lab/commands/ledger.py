@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lab.commands.common import Subparsers, int_list, print_json
+from lab.commands.common import Subparsers, aligned, int_list, print_json
 from lab.core.config import DEFAULT_MAX_NUM_BATCHED_TOKENS, DEFAULT_MAX_NUM_SEQS
 from lab.core.errors import ConfigError
 
@@ -100,7 +100,7 @@ def prompt_table(rows: "Sequence[WhatIfRow]") -> str:
         after = (*row.parts.values(), row.kv_bytes, row.weight_bytes, row.total_bytes)
         numbers = [str(row.chunk_size), str(row.chunks), format_bytes(row.peak_bytes), format_bytes(row.measured_bytes)]
         table.append([*numbers, row.peak.name, *map(format_bytes, after)])
-    return _aligned(table)
+    return aligned(table)
 
 
 def _pool(args: argparse.Namespace, config: "ModelConfig", memory: int, common: dict[str, Any]) -> dict[str, Any]:
@@ -132,12 +132,7 @@ def pool_table(budgets: "Sequence[KVBudget]", length: int) -> str:
         sizes = (b.gpu_memory, b.requested, b.weights, b.transient, max(0, b.available), b.block_bytes)
         counts = [str(b.num_blocks), str(b.num_tokens), f"{b.concurrency(length):.2f}"]
         table.append([str(b.max_num_batched_tokens), *map(format_bytes, sizes), *counts])
-    return _aligned(table)
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*table)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in table)
+    return aligned(table)
 
 
 def as_json(row: "WhatIfRow") -> dict[str, Any]:

@@ -124,11 +124,10 @@ def choose_budget(args: argparse.Namespace, load: "Load") -> Budget | None:
 
 def choose_settings(args: argparse.Namespace, load: "Load", budget: Budget | None) -> "list[Setting]":
     """The grid. Raises ConfigError if no setting of it leaves room for the longest request of the load."""
-    from lab.policies import POLICIES
+    from lab.policies import find_policy
     from lab.sweep import grid
 
-    if args.policy not in POLICIES:
-        raise ConfigError(f"policy {args.policy!r} is unknown; it must be one of {', '.join(POLICIES)}")
+    find_policy(args.policy)  # raises for a name that is none
 
     def pool(limits: SchedulerConfig) -> CacheConfig | None:
         if budget is None:

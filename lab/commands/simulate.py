@@ -3,7 +3,7 @@
 import argparse
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,48 +48,50 @@ def add_to(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lab.perfetto.run import run_document
-    from lab.policies import POLICIES
-    from lab.sim.arrivals import ByStep
-    from lab.sim.tally import StreamingTrace, summarize
+    from lab.policies import find_policy
 
-    if args.policy not in POLICIES:
-        raise ConfigError(f"policy {args.policy!r} is unknown; it must be one of {', '.join(POLICIES)}")
+    policy = find_policy(args.policy)
     scenarios = read_loads(args)
     if args.trace and len(scenarios) > 1:
         raise ConfigError(f"{args.load} holds {len(scenarios)} loads, and a trace shows one; leave one in the file")
     prepare = on_the_engine(args) if args.executor == "torch" else on_virtual_time(args)
-    documents = []
-    for scenario in scenarios:
-        loop, make_prompt = prepare(scenario, POLICIES[args.policy])
-        arrivals = scenario.make_arrivals(make_prompt)
-        num_blocks = scenario.cache.num_blocks
-        loop.trace = Trace() if args.trace else StreamingTrace(num_blocks)  # steps are kept for a picture alone
-        begin = time.process_time()
-        trace = run_with_progress(loop, arrivals, scenario)
-        seconds = time.process_time() - begin
-        summary = trace.tally.summary() if isinstance(trace, StreamingTrace) else summarize(trace, num_blocks)
-        document = {"load": scenario.name, "policy": args.policy, "executor": args.executor}
-        document |= as_document(summary) | {"refusals": trace.refused}
-        if isinstance(arrivals, ByStep):
-            document["steps"] = arrivals.num_steps  # those with nothing to do are steps of the load's clock too
-        documents.append(document)
-        print_table(document)
-        n = summary.requests
-        print(f"{n} requests in {seconds:.1f} s of processor time, {n / seconds:,.0f} a second")
-        if args.trace:
-            write_json(args.trace, run_document(trace))
+    documents = [run_one(args, scenario, *prepare(scenario, policy)) for scenario in scenarios]
     if args.json:
         print_json(documents[0] if len(documents) == 1 else {"loads": documents})
     return 0
 
 
+def run_one(args: argparse.Namespace, scenario: "Scenario", loop: Loop, make_prompt: "MakePrompt") -> dict[str, Any]:
+    """Run one load to its end and print its summary, which is returned."""
+    from lab.perfetto.run import run_document
+    from lab.sim.arrivals import ByStep
+    from lab.sim.tally import StreamingTrace, summarize
+
+    arrivals, num_blocks = scenario.make_arrivals(make_prompt), scenario.cache.num_blocks
+    loop.trace = Trace() if args.trace else StreamingTrace(num_blocks)  # steps are kept for a picture alone
+    begin = time.process_time()
+    trace = run_with_progress(loop, arrivals, scenario)
+    seconds = time.process_time() - begin
+    summary = trace.tally.summary() if isinstance(trace, StreamingTrace) else summarize(trace, num_blocks)
+    document = {"load": scenario.name, "policy": args.policy, "executor": args.executor}
+    document |= as_document(summary) | {"refusals": trace.refused}
+    if isinstance(arrivals, ByStep):
+        document["steps"] = arrivals.num_steps  # those with nothing to do are steps of the load's clock too
+    print_table(document)
+    n = summary.requests
+    print(f"{n} requests in {seconds:.1f} s of processor time, {n / seconds:,.0f} a second")
+    if args.trace:
+        write_json(args.trace, run_document(trace))
+    return document
+
+
 def read_loads(args: argparse.Namespace) -> "list[Scenario]":
     from lab.sim.scenario import read_scenarios, trace_scenario
+    from lab.sim.traces import is_trace
 
     if args.config is not None:
         return [trace_scenario(args.load, args.config)]
-    if args.load.suffix == ".csv":
+    if is_trace(args.load):
         example = '{"num_blocks": 4096}'
         raise ConfigError(f"{args.load} is a trace, which has no limits; give --config, like '{example}'")
     return list(read_scenarios(args.load))
@@ -99,8 +101,8 @@ def run_with_progress(loop: Loop, arrivals: "Arrivals", scenario: "Scenario") ->
     """Run to the end; where standard error is a terminal it shows how many of the output tokens there are."""
     from tqdm import tqdm
 
-    is_trace = not isinstance(scenario.arrivals, tuple)  # which is read as the run goes, so nobody knows its length
-    total = None if is_trace else sum(arrival.max_tokens for arrival in scenario.arrivals)
+    arrivals_are_known = isinstance(scenario.arrivals, Sized)  # a trace's are read as the run goes
+    total = sum(arrival.max_tokens for arrival in scenario.arrivals) if arrivals_are_known else None
     with tqdm(total=total, unit=" tokens", leave=False, disable=None) as bar:
         if not bar.disable:
             loop.executor = Shown(loop.executor, bar)

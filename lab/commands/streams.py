@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.commands.common import Subparsers, add_trace_argument, print_json, write_json
+from lab.commands.common import Subparsers, add_trace_argument, print_json, write_json, write_text
 from lab.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -116,10 +116,7 @@ def write_picture(path: Path, program: "Program", runs: list["Run"]) -> None:
     from lab.streams.picture import draw
     from lab.streams.svg import stand_alone
 
-    try:
-        path.write_text(stand_alone(draw(traces(program, runs), language())), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"can't write {path}: {error.strerror}") from None
+    write_text(path, stand_alone(draw(traces(program, runs), language())))
     print(f"drew {path}")
 
 

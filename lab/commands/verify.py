@@ -38,15 +38,17 @@ def find_files(paths: list[Path]) -> Iterator[Path]:
 
 def examine(path: Path) -> tuple[bool, list[str]]:
     """Whether anything is claimed of this record, and what does not hold."""
+    from lab.checks import cost_models
     from lab.checks.claims import CLAIMS, problems, suite_of
-    from lab.measure.records import RecordError, load, slug
+    from lab.measure import records
 
     try:
-        record = load(path)
-    except RecordError as error:
+        record = records.load(path)
+    except records.RecordError as error:
         return True, [str(error)]
     found = problems(record)
-    place = (slug(record.environment["device"]), f"{record.experiment}.json")
-    if (path.resolve().parent.name, path.name) != place:
-        found.append(f"its numbers are of {place[0]}/{place[1]}: it is in another's place")
+    path_of = cost_models.path_of if record.experiment == cost_models.EXPERIMENT else records.path_of
+    place = path_of(record, Path())
+    if path.resolve().parts[-len(place.parts) :] != place.parts:
+        found.append(f"its numbers are of {place.as_posix()}: it is in another's place")
     return suite_of(record) in CLAIMS, found

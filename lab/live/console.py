@@ -8,7 +8,7 @@ from lab.live.console_picture import REASONS, draw_console
 from lab.live.figure import Figure, Shown, plain
 from lab.live.knobs import Choice, Slider, Values
 from lab.live.run import simulate_up_to
-from lab.live.words import Both, Lang, same
+from lab.live.words import Both, Lang, counted, same
 from lab.policies import POLICIES
 from lab.sim import LinearCost
 from lab.sim.summary import Summary
@@ -62,18 +62,18 @@ def rows_of(s: Summary) -> Iterator[tuple[Both, str]]:
 
 
 def sentence(s: Summary) -> Both:
-    rate, peak = f"{s.output_tokens_per_s:,.0f}", s.max_waiting
+    rate, peak, preemptions = f"{s.output_tokens_per_s:,.0f}", s.max_waiting, counted(s.preemptions, "preemption")
     reason = max(REASONS, key=lambda reason: s.waiting_reasons[reason])
     if not s.waiting_reasons[reason]:
         return Both(
             f"吞吐 {rate} 词元/s，抢占 {s.preemptions} 次，没有请求排队。",
-            f"{rate} tokens/s, {s.preemptions} preemptions, and nobody queues.",
+            f"{rate} tokens/s, {preemptions}, and nobody queues.",
         )
     zh, en = REASONS[reason]
+    queue = "1 request queues" if peak == 1 else f"{peak} requests queue"
     return Both(
         f"吞吐 {rate} 词元/s，抢占 {s.preemptions} 次；最多 {peak} 个请求排队，队首多半在等“{zh}”。",
-        f"{rate} tokens/s, {s.preemptions} preemptions; up to {peak} requests queue, and their head waits most often "
-        f"for {en}.",
+        f"{rate} tokens/s, {preemptions}; up to {queue}, and their head waits most often for {en}.",
     )
 
 
@@ -88,7 +88,7 @@ def notes_of(s: Summary, is_cut: bool) -> Iterator[Both]:
     if s.refused:
         yield Both(
             f"{s.refused} 个请求比整个 KV 池还长，提交时就被拒绝。",
-            f"{s.refused} requests are longer than the whole KV pool and were refused when they came.",
+            f"Longer than the whole KV pool, and so refused on arrival: {counted(s.refused, 'request')}.",
         )
 
 

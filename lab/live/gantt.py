@@ -10,7 +10,7 @@ from lab.core.trace import Trace
 from lab.live.figure import Figure, Shown, plain
 from lab.live.gantt_picture import Gap, draw_gantt
 from lab.live.knobs import Choice, Slider, Values
-from lab.live.words import Both, Lang, same
+from lab.live.words import Both, Lang, counted, same
 from lab.policies import POLICIES
 from lab.sim import LinearCost, simulate
 
@@ -98,8 +98,8 @@ def show(values: Values, lang: Lang, width: int) -> Shown:
 
 def rows_of(r: Result, gap: Gap) -> Iterator[tuple[Both, Both]]:
     ms = f"{1e3 * r.longest_gap:.2f} ms"
-    who, steps, s = gap.request_id, r.gap_steps, "s" * (r.gap_steps != 1)
-    yield Both("最长间隔", "longest gap"), Both(f"{ms}（{who}，{steps} 步）", f"{ms} ({who}, {steps} step{s})")
+    who, steps = gap.request_id, r.gap_steps
+    yield Both("最长间隔", "longest gap"), Both(f"{ms}（{who}，{steps} 步）", f"{ms} ({who}, {counted(steps, 'step')})")
     yield Both("P 的首词元时延", "TTFT of P"), same(f"{1e3 * r.ttft:.2f} ms")
     n, most = len(r.chunks), max(r.chunks)
     yield Both("P 的块", "chunks of P"), Both(f"{n} 块，最长 {most} 个词元", f"{n}, of at most {most} tokens")
@@ -112,8 +112,8 @@ def sentence(r: Result, gap: Gap) -> Both:
     who, n, steps = gap.request_id, len(r.chunks), r.gap_steps
     return Both(
         f"P 分 {n} 块算完，到达 {ttft} 后吐出首个词元；{who} 的两个词元之间最长隔了 {ms}，跨 {steps} 步。",
-        f"P is computed in {n} chunk{'s' * (n != 1)} and has its first token {ttft} after it came; the longest time "
-        f"between two tokens of {who} is {ms}, {steps} step{'s' * (steps != 1)}.",
+        f"P is computed in {counted(n, 'chunk')} and has its first token {ttft} after it came; the longest time "
+        f"between two tokens of {who} is {ms}, {counted(steps, 'step')}.",
     )
 
 

@@ -3,7 +3,7 @@ them. The book's pages and the tests have it from here.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from lab.live.figure import NARROW, WIDE, Figure
@@ -25,19 +25,12 @@ WORDS = {
 
 def figure_html(figure: Figure, lang: Lang) -> str:
     """The figure at its defaults, in both widths, for a page of that language."""
-    defaults = {knob.name: knob.default for knob in figure.knobs}
-    shown = {width: json.loads(answer(figure.name, json.dumps(defaults), lang, width)) for width in (WIDE, NARROW)}
-    words = json.dumps({name: both.of(lang) for name, both in WORDS.items()}, ensure_ascii=False)
-    reply, title = shown[WIDE], escape(figure.title.of(lang))
-    knobs = "\n".join(knob_html(knob, lang) for knob in figure.knobs)
+    shown = {width: json.loads(answer(figure.name, "{}", lang, width)) for width in (WIDE, NARROW)}
+    reply = shown[WIDE]
     rows = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in reply["rows"])
     notes = "".join(f"<li>{escape(note)}</li>" for note in reply["notes"])
-    return f"""<div class="live" data-figure="{figure.name}" data-lang="{lang}" data-words="{escape(words)}">
-<form autocomplete="off"><fieldset disabled><legend>{title}</legend>
-{knobs}
-</fieldset>
-<p><button type="button" class="live-run" hidden>{RUN.of(lang)}</button>
-<button type="reset" class="live-reset" hidden>{RESET.of(lang)}</button></p></form>
+    return f"""<div class="live" data-figure="{figure.name}" data-lang="{lang}" data-words="{words_html(WORDS, lang)}">
+{form_html(figure.title, figure.knobs, lang)}
 <p class="live-status" role="status"></p>
 <div class="live-picture"><div class="live-wide">{reply["svg"]}</div>
 <div class="live-narrow" hidden>{shown[NARROW]["svg"]}</div></div>
@@ -46,6 +39,21 @@ def figure_html(figure: Figure, lang: Lang) -> str:
 <ul class="live-notes">{notes}</ul>
 </div>
 """
+
+
+def words_html(words: Mapping[str, Both], lang: Lang) -> str:
+    """JSON for an attribute."""
+    return escape(json.dumps({name: both.of(lang) for name, both in words.items()}, ensure_ascii=False))
+
+
+def form_html(title: Both, knobs: Sequence[Knob], lang: Lang) -> str:
+    """The knobs, and the buttons that wake them and put them back."""
+    controls = "\n".join(knob_html(knob, lang) for knob in knobs)
+    return f"""<form autocomplete="off"><fieldset disabled><legend>{escape(title.of(lang))}</legend>
+{controls}
+</fieldset>
+<p><button type="button" class="live-run" hidden>{RUN.of(lang)}</button>
+<button type="reset" class="live-reset" hidden>{RESET.of(lang)}</button></p></form>"""
 
 
 def knob_html(knob: Knob, lang: Lang) -> str:

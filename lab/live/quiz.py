@@ -1,8 +1,9 @@
 """Questions to be guessed before they are answered. Both the right answer and what leads astray are computed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+from typing import NamedTuple
 
 from lab.live.knobs import Knob, Values
 from lab.live.words import Both, Lang, same
@@ -70,16 +71,34 @@ class Quiz:
     questions: Sequence[Question]
 
 
-Reason = tuple[float, Both]  # a number, and what leads to it
+class Reason(NamedTuple):
+    """A number, and what leads to it."""
+
+    number: float
+    zh: str
+    en: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.number:.6g}"
 
 
 def by_number(text: Both, say: Callable[[float], Both], right: Reason, *wrong: Reason) -> Posed:
     """Numbers in ascending order; one that two reasons lead to is there once, and if it is right, as right."""
-    reasons = {f"{number:.6g}": (number, because) for number, because in (*reversed(wrong), right)}
-    ascending = sorted(reasons.items(), key=lambda item: item[1][0])
-    options = [Option(key, say(number), because) for key, (number, because) in ascending]
-    return Posed(text, options, f"{right[0]:.6g}")
+    reasons = {reason.key: reason for reason in (*reversed(wrong), right)}
+    ascending = sorted(reasons.values(), key=lambda reason: reason.number)
+    return Posed(text, [Option(r.key, say(r.number), Both(r.zh, r.en)) for r in ascending], right.key)
+
+
+def by_name(text: Both, options: Sequence[Option], right: str, because: Both) -> Posed:
+    """In the order given, each with the mistake that leads there; the right one has `because` in its place."""
+    return Posed(text, [replace(o, because=because) if o.key == right else o for o in options], right)
 
 
 def ms(seconds: float) -> Both:
     return same(f"{1e3 * seconds:.2f} ms")
+
+
+def whole(counter: str) -> Callable[[float], Both]:
+    """Numbers of things, with the word that Chinese counts them by."""
+    return lambda n: Both(f"{n:.0f} {counter}", f"{n:.0f}")

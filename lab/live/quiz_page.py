@@ -5,7 +5,7 @@ that is all of it; the page's script keeps score and lets the reader turn the nu
 import json
 from html import escape
 
-from lab.live.page import RESET, RUN, WORDS, knob_html
+from lab.live.page import WORDS, form_html, words_html
 from lab.live.quiz import Question, Quiz
 from lab.live.registry import answer
 from lab.live.words import Both, Lang
@@ -30,9 +30,9 @@ QUIZ_WORDS = WORDS | {
 
 
 def quiz_html(quiz: Quiz, lang: Lang) -> str:
-    words = json.dumps({name: both.of(lang) for name, both in QUIZ_WORDS.items()}, ensure_ascii=False)
+    words = words_html(QUIZ_WORDS, lang)
     questions = "\n".join(question_html(question, lang, words) for question in quiz.questions)
-    return f"""<div class="quiz" data-quiz="{quiz.name}" data-words="{escape(words)}">
+    return f"""<div class="quiz" data-quiz="{quiz.name}" data-words="{words}">
 {questions}
 <p class="quiz-score"></p>
 <p class="quiz-said" role="status"></p>
@@ -44,8 +44,7 @@ def quiz_html(quiz: Quiz, lang: Lang) -> str:
 def question_html(question: Question, lang: Lang, words: str) -> str:
     name = question.name
     asked = json.loads(answer(name, "{}", lang, 0))
-    knobs = "\n".join(knob_html(knob, lang) for knob in question.knobs)
-    return f"""<div class="live quiz-question" data-figure="{name}" data-lang="{lang}" data-words="{escape(words)}">
+    return f"""<div class="live quiz-question" data-figure="{name}" data-lang="{lang}" data-words="{words}">
 <div class="live-picture" role="radiogroup" aria-labelledby="{name}-asked" data-right="{escape(asked["right"])}">
 {asked["options"]}
 </div>
@@ -53,10 +52,6 @@ def question_html(question: Question, lang: Lang, words: str) -> str:
 <p class="live-status" role="status"></p>
 <details><summary>{ANSWER.of(lang)}</summary>
 <div class="live-text" aria-live="polite">{asked["answer"]}</div>
-<form autocomplete="off"><fieldset disabled><legend>{OTHERS.of(lang)}</legend>
-{knobs}
-</fieldset>
-<p><button type="button" class="live-run" hidden>{RUN.of(lang)}</button>
-<button type="reset" class="live-reset" hidden>{RESET.of(lang)}</button></p></form>
+{form_html(OTHERS, question.knobs, lang)}
 </details>
 </div>"""

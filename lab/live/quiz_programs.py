@@ -3,14 +3,15 @@
 from functools import partial
 from itertools import chain, combinations
 
-from lab.live.stream_programs import Editable, Step
+from lab.live.stream_programs import Editable, pipeline
 from lab.live.words import same
 from lab.streams.catalogue import N
 from lab.streams.model import ModelRuntime
-from lab.streams.runtime import MAIN, Runtime
+from lab.streams.runtime import Runtime
 from lab.streams.verdict import Verdict, examine
 
 NEITHER, FIRST, SECOND, BOTH = "none", "after the write", "before the next write", "both"
+WANT = 2  # of `hand_over` and `drop`, where nothing goes wrong
 
 
 def hand_over(rt: Runtime, numel: int = N, wait: str = NEITHER, copies: bool = False, rewrites: bool = False) -> float:
@@ -45,21 +46,8 @@ def drop(rt: Runtime, mend: str) -> float:
 
 
 def two_chunks(buffers: int, load: str = "load") -> Editable:
-    """Two chunks are copied in on the stream `load` and added up on main, which makes 3."""
-    return Editable("two-chunks", same("two chunks"), partial(_pipeline, buffers=buffers, load=load), 3)
-
-
-def _pipeline(rt: Runtime, step: Step, buffers: int, load: str) -> float:
-    sources = [rt.full(N, i + 1, f"chunk {i + 1}", place="pinned") for i in range(2)]
-    slots, y = [rt.full(N, 0, f"slot {i + 1}") for i in range(buffers)], rt.full(N, 0, "y")
-    with rt.measured():
-        for i, source in enumerate(sources):
-            slot = slots[i % buffers]
-            with step(f"{slot.name} <- chunk {i + 1}", load):
-                rt.copy(slot, source, on=load)
-            with step(f"y = y + {slot.name}", MAIN):
-                rt.add(y, y, slot, us=60)
-    return rt.mean(y)
+    slots = [f"slot {i + 1}" for i in range(buffers)]
+    return Editable("two-chunks", same("two chunks"), partial(pipeline, slots=slots, load=load), 3)
 
 
 def waits_needed(program: Editable) -> tuple[tuple[tuple[int, int], ...], Verdict]:

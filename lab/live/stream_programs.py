@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 
 from lab.live.words import Both
 from lab.streams.catalogue import N
@@ -85,14 +86,15 @@ def free(rt: Runtime, step: Step) -> float:
     return rt.mean(y)
 
 
-def pipeline(rt: Runtime, step: Step) -> float:
+def pipeline(rt: Runtime, step: Step, slots: Sequence[str] = ("slot",), load: str = "load") -> float:
+    """Two chunks are copied on the stream `load` into the slots by turns, and added up on main, which makes 3."""
     sources = [rt.full(N, i + 1, f"chunk {i + 1}", place="pinned") for i in range(2)]
-    slot, y = rt.full(N, 0, "slot"), rt.full(N, 0, "y")
+    buffers, y = [rt.full(N, 0, name) for name in slots], rt.full(N, 0, "y")
     with rt.measured():
-        for i, source in enumerate(sources, start=1):
-            with step(f"slot <- chunk {i}", "load"):
-                rt.copy(slot, source, on="load")
-            with step(f"y = y + slot ({i})", "main"):
+        for i, (source, slot) in enumerate(zip(sources, cycle(buffers)), start=1):
+            with step(f"{slot.name} <- {source.name}", load):
+                rt.copy(slot, source, on=load)
+            with step(f"y = y + {slot.name} ({i})", "main"):
                 rt.add(y, y, slot, us=60)
     return rt.mean(y)
 

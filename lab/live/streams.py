@@ -7,13 +7,13 @@ from lab.core.errors import ConfigError
 from lab.live.figure import Figure, Shown, plain
 from lab.live.knobs import Choice, Values
 from lab.live.stream_programs import PROGRAMS, Editable, Operation
-from lab.live.words import Both, Lang, same
+from lab.live.words import Both, Lang, counted, same
 from lab.streams.model import ModelRuntime
 from lab.streams.picture import draw
 from lab.streams.races import Op
 from lab.streams.runtime import HOST
 from lab.streams.verdict import Verdict, examine
-from lab.streams.words import NAMES, explain
+from lab.streams.words import explain, kinds_of
 
 NUM_WAITS = 3
 NONE = "none"
@@ -73,10 +73,10 @@ def sentence(verdict: Verdict, lang: Lang) -> str:
     n, us = len(verdict.hazards), f"{verdict.measures.makespan:.0f}"
     if not n:
         return Both(f"没有隐患，总时长 {us} 微秒。", f"No hazard; {us} microseconds in all.").of(lang)
-    kinds = Both("、", ", ").of(lang).join(dict.fromkeys(NAMES[hazard.kind][lang] for hazard in verdict.hazards))
+    kinds = kinds_of(verdict.hazards, lang)
     zh, en = ("碰巧算对了", "right by luck") if verdict.right else ("算错了", "wrong")
     return Both(
-        f"{n} 处隐患（{kinds}），这次{zh}。", f"{n} hazard{'s' * (n != 1)} ({kinds}); the value is {en} this time."
+        f"{n} 处隐患（{kinds}），这次{zh}。", f"{counted(n, 'hazard')} ({kinds}); the value is {en} this time."
     ).of(lang)
 
 

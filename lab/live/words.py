@@ -18,3 +18,8 @@ class Both(NamedTuple):
 def same(name: str) -> Both:
     """A name that is not translated."""
     return Both(name, name)
+
+
+def counted(n: int, noun: str) -> str:
+    """In English: 1 step, 2 steps."""
+    return f"{n} {noun}{'s' * (n != 1)}"

@@ -20,10 +20,9 @@ import torch
 from lab.core.config import require_at_least
 from lab.core.errors import ConfigError
 from lab.measure.launches import count_kernels, count_ops
-from lab.measure.steps import StepRunner
+from lab.measure.steps import StepRunner, backend_of
 from lab.measure.timing import Timing, measure_interleaved
 from lab.measure.work import Piece, prefill_pieces, step_work
-from lab.model.attention import select_backend
 from lab.model.decoder import Decoder
 
 TERMS = ("steps", "tokens", "pairs", "kv")
@@ -69,7 +68,7 @@ def chunk_cost(
     limit = decoder.config.max_position_embeddings
     if length > limit:
         raise ConfigError(f"length is {length}; the model has {limit} positions, no more")
-    backend = select_backend(attention, decoder.config, decoder.device, decoder.dtype, 16).backend
+    backend = backend_of(decoder, attention)
     runner = StepRunner(decoder, backend, length)
     pieces = {size: prefill_pieces(length, size) for size in chunk_sizes}
     runs = {str(size): runner.prefill(of) for size, of in pieces.items()}

@@ -89,8 +89,12 @@ def make_folder(path: Path) -> Path:
 
 
 def save(record: Record, root: Path = ROOT) -> Path:
-    """Write the record where its device and experiment say, in one move; floats keep 6 digits. Returns the path."""
-    path = path_of(record, root)
+    """Write the record where its device and experiment say. Returns the path."""
+    return write(record, path_of(record, root))
+
+
+def write(record: Record, path: Path) -> Path:
+    """Write the record to this file, in one move; floats keep 6 digits. Returns the path."""
     make_folder(path.parent)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
     try:

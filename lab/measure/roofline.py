@@ -18,10 +18,9 @@ import torch
 
 from lab.core.config import require_at_least
 from lab.core.errors import ConfigError
-from lab.measure.steps import StepRunner
+from lab.measure.steps import StepRunner, backend_of
 from lab.measure.timing import Timing, measure
 from lab.measure.work import Piece, Work, step_work
-from lab.model.attention import select_backend
 from lab.model.decoder import Decoder
 
 Kind = Literal["prefill", "decode"]
@@ -100,7 +99,7 @@ def roofline(
         require_at_least("decode batch", batch, 1)
     cells: list[tuple[Kind, list[Piece]]] = [("prefill", [Piece(n, n)]) for n in prefill_tokens]
     cells += [("decode", [Piece(1, context)] * batch) for batch in decode_batches]
-    backend = select_backend(attention, decoder.config, decoder.device, decoder.dtype, 16).backend
+    backend = backend_of(decoder, attention)
     rows = []
     for kind, pieces in cells:
         runner = StepRunner(decoder, backend, pieces[0].kv_length, len(pieces))

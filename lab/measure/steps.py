@@ -5,10 +5,17 @@ from collections.abc import Callable, Sequence
 import torch
 
 from lab.measure.work import Piece
-from lab.model.attention import AttentionBackend
+from lab.model.attention import AttentionBackend, select_backend
 from lab.model.batch import Batch, Segment
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
+
+BLOCK_SIZE = 16  # tokens of a KV block, wherever a measurement is told no other
+
+
+def backend_of(decoder: Decoder, requested: str | None = None, block_size: int = BLOCK_SIZE) -> AttentionBackend:
+    """What `select_backend` says for a decoder as it stands: its config, device and dtype. Raises ModelError."""
+    return select_backend(requested, decoder.config, decoder.device, decoder.dtype, block_size).backend
 
 
 class StepRunner:
@@ -23,7 +30,7 @@ class StepRunner:
         attention: AttentionBackend,
         num_tokens: int,
         num_sequences: int = 1,
-        block_size: int = 16,
+        block_size: int = BLOCK_SIZE,
     ) -> None:
         self.decoder = decoder
         self.attention = attention

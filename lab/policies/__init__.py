@@ -4,6 +4,7 @@
 the preempted. Limits, blocks, the plan and the counting stay the base class's.
 """
 
+from lab.core.errors import ConfigError
 from lab.core.scheduler import Scheduler
 from lab.policies.admission import Peak, Reserve
 from lab.policies.alternate import Alternate
@@ -30,6 +31,14 @@ POLICIES: dict[str, type[Scheduler]] = {
     "swap": Swap,
 }
 
+
+def find_policy(name: str) -> type[Scheduler]:
+    """Raises ConfigError for a name that is not in `POLICIES`."""
+    if name not in POLICIES:
+        raise ConfigError(f"policy {name!r} is unknown; it must be one of {', '.join(POLICIES)}")
+    return POLICIES[name]
+
+
 __all__ = [
     "POLICIES",
     "Alternate",
@@ -43,4 +52,5 @@ __all__ = [
     "ShortestFirst",
     "Static",
     "Swap",
+    "find_policy",
 ]

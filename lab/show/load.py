@@ -5,17 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from lab.core.trace import Trace
+from lab.live.region_picture import VERDICTS
+from lab.show.language import language
 from lab.show.style import COLORS, tr
 from lab.sim.stability import Judgement, Verdict
 from lab.sim.summary import Summary
 
 WALL = "0.35"
-VERDICTS = {  # colour, word in the cell
-    Verdict.STABLE: (COLORS[2], "稳定", "stable"),
-    Verdict.UNDER_USED: ("0.85", "浪费", "under-used"),
-    Verdict.QUEUE_BOUND: (COLORS[4], "排队", "queue"),
-    Verdict.THRASH: (COLORS[1], "颠簸", "thrash"),
-    Verdict.SLO_MISS: (COLORS[5], "未达标", "SLO miss"),
+CELLS = {
+    Verdict.STABLE: COLORS[2],
+    Verdict.UNDER_USED: "0.85",
+    Verdict.QUEUE_BOUND: COLORS[4],
+    Verdict.THRASH: COLORS[1],
+    Verdict.SLO_MISS: COLORS[5],
 }
 
 
@@ -112,9 +114,9 @@ def draw_map(axes: Axes, verdicts: Mapping[tuple[int, int], Judgement]) -> None:
     budgets, seqs = (sorted({point[i] for point in verdicts}) for i in (0, 1))
     for (budget, most), judgement in verdicts.items():
         x, y = budgets.index(budget), seqs.index(most)
-        color, zh, en = VERDICTS[judgement.verdict]
-        axes.barh(y, 1, left=x - 0.5, height=1, color=color, edgecolor="white", linewidth=1.5)
-        axes.text(x, y, tr(zh=zh, en=en), ha="center", va="center", fontsize=9)
+        _, _, word = VERDICTS[judgement.verdict]
+        axes.barh(y, 1, left=x - 0.5, height=1, color=CELLS[judgement.verdict], edgecolor="white", linewidth=1.5)
+        axes.text(x, y, word.of(language()), ha="center", va="center", fontsize=9)
     axes.set_xticks(range(len(budgets)), [str(budget) for budget in budgets])
     axes.set_yticks(range(len(seqs)), [str(most) for most in seqs])
     axes.set(xlabel="max_num_batched_tokens", ylabel="max_num_seqs")

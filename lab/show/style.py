@@ -9,11 +9,11 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from lab.show.language import tr
+from lab.streams.svg import BLUE, GREEN, ORANGE, PINK, SKY, YELLOW
 
 __all__ = ["COLORS", "tr", "use_style"]
 
-# Okabe and Ito's palette, which readers with any common colour blindness can tell apart, without its yellow.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+COLORS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW)
 
 # The glyphs of GB 2312, Latin-1 and ASCII from Noto Sans CJK SC (fonts/OFL.txt).
 _FONT_FILE = "NotoSansCJKsc-Subset.otf"

@@ -10,7 +10,7 @@ from lab.core.errors import ConfigError
 from lab.core.request import Request, SamplingParams
 from lab.sim.scenario import BadLoad, any_tokens, read_scenarios
 from lab.sim.synthetic import SYNTHETIC
-from lab.sim.traces import MAX_LINE_BYTES, read_trace
+from lab.sim.traces import is_trace, read_trace
 
 MAX_REQUESTS = 10**6  # all are held at once, and sent to every worker
 
@@ -68,16 +68,7 @@ def _requests(source: str, num_requests: int) -> Iterator[Request]:
     if source in SYNTHETIC:
         return SYNTHETIC[source].requests(num_requests)
     path = Path(source)
-    return _scenario(path) if _is_scenario(path) else read_trace(path)
-
-
-def _is_scenario(path: Path) -> bool:
-    """Whether a `.jsonl` is a load's and not a trace's: by its first line."""
-    try:
-        with path.open("rb") as file:
-            return path.suffix == ".jsonl" and b'"arrivals"' in file.readline(MAX_LINE_BYTES)
-    except OSError:
-        return False
+    return _scenario(path) if path.suffix == ".jsonl" and not is_trace(path) else read_trace(path)
 
 
 def _scenario(path: Path) -> Iterator[Request]:

@@ -109,7 +109,7 @@ def read_scenarios(path: Path) -> Iterator[Scenario]:
 def trace_scenario(path: Path, config: str) -> Scenario:
     """A trace file under a `config`, the JSON object of the format above. Raises BadLoad for a bad one."""
     try:
-        return Scenario(path.name, *_limits(json.loads(config)), TraceArrivals(path), in_steps=False)
+        return Scenario(path.name, *read_limits(json.loads(config)), TraceArrivals(path), in_steps=False)
     except (ValueError, RecursionError) as error:
         raise BadLoad(f"config {config!r:.80}: {error!s:.300}") from error
 
@@ -120,7 +120,7 @@ def _parse(name: str, raw: Any) -> Scenario:
     for key, kind, json_kind in (("config", dict, "object"), ("arrivals", list, "array")):
         if not isinstance(raw.get(key), kind):
             raise ValueError(f"{key!r} is {raw.get(key)!r:.40}; a load needs it, a JSON {json_kind}")
-    config, cache = _limits(raw["config"])
+    config, cache = read_limits(raw["config"])
     clock = raw.get("clock", "steps")
     if clock not in ("steps", "seconds"):
         raise ValueError(f"clock is {clock!r}; it must be 'steps' or 'seconds'")
@@ -130,7 +130,8 @@ def _parse(name: str, raw: Any) -> Scenario:
     return Scenario(name, config, cache, _arrivals(raw["arrivals"]), in_steps=clock == "steps")
 
 
-def _limits(raw: Any) -> tuple[SchedulerConfig, CacheConfig]:
+def read_limits(raw: Any) -> tuple[SchedulerConfig, CacheConfig]:
+    """What the `config` of the format above says. Raises ValueError, of which ConfigError is one, for a bad one."""
     if not isinstance(raw, dict):
         raise ValueError('it is no JSON object; write {"num_blocks": ...}')
     if unknown := raw.keys() - CONFIG_FIELDS:

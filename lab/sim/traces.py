@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from lab.core.errors import LabError
@@ -63,6 +64,18 @@ def read_trace(path: Path) -> Iterator[Request]:
     if path.suffix not in readers:
         raise BadTrace(f"{path}: a trace is Azure's .csv or Mooncake's .jsonl; {path.suffix!r} is neither")
     return readers[path.suffix](path)
+
+
+def is_trace(path: Path) -> bool:
+    """Is it a trace, and no load as `lab.sim.scenario` has them? By its name, and a `.jsonl` by its first line."""
+    if path.suffix != ".jsonl":
+        return path.suffix == ".csv"
+    try:
+        with path.open("rb") as file:
+            lines = iter(partial(file.readline, MAX_LINE_BYTES), b"")
+            return b'"input_length"' in next(filter(bytes.strip, lines), b"")
+    except OSError:
+        return False
 
 
 def _requests(path: Path, lines: Iterator[tuple[int, str]], parse: Callable[[str], Row]) -> Iterator[Request]:

@@ -10,7 +10,7 @@ from lab.streams.lanes import DEFS, Lanes
 from lab.streams.ribbon import ribbon
 from lab.streams.scale import LEFT, RIGHT, WIDTH, Scale
 from lab.streams.trace import Trace
-from lab.streams.words import NAMES, Lang
+from lab.streams.words import Lang, kinds_of
 
 TIME: dict[Lang, str] = {"zh": "时间（微秒，模型机器）", "en": "time (microseconds of the model machine)"}
 LABEL: dict[Lang, str] = {
@@ -27,8 +27,7 @@ def draw(panels: Sequence[tuple[str, Trace]], lang: Lang = "en", width: int = WI
     for title, trace in panels:
         scale = Scale(trace.begin.at, max(float(span), 1.0), width)
         parts.append(svg.text(LEFT, y + 14, title, font_weight="bold"))
-        kinds = ", ".join(dict.fromkeys(NAMES[hazard.kind][lang] for hazard in trace.hazards))
-        if kinds:
+        if kinds := kinds_of(trace.hazards, lang):
             parts.append(svg.text(width - RIGHT, y + 14, kinds, anchor="end", fill=svg.RED, font_weight="bold"))
         lanes = Lanes(trace, scale, y + 22, lang)
         memory, y = ribbon(trace, scale, lanes.bottom + 6, lang)

@@ -11,7 +11,7 @@ from lab.streams.races import Hazard
 from lab.streams.runtime import Runtime
 from lab.streams.trace import Trace
 from lab.streams.verdict import Verdict, examine
-from lab.streams.words import NAMES, Lang, explain
+from lab.streams.words import Lang, explain, kinds_of
 
 ROW = "{:>14} {:>6} {:>6} {:>11} {:>5} {:>8} {:>4}  {}"
 HEAD = ("", "value", "right", "copied", "us", "blocked", "MiB", "hazards")
@@ -49,10 +49,9 @@ def as_table(runs: Iterable[Run], lang: Lang = "en") -> str:
     lines = [ROW.format(*HEAD)]
     for run in runs:
         v, m = run.verdict, run.verdict.measures
-        kinds = ", ".join(NAMES[kind][lang] for kind in dict.fromkeys(hazard.kind for hazard in v.hazards))
         answer = (f"{v.value:g}", "yes" if v.right else "NO", f"{m.device_bytes:,}")
         costs = (f"{m.makespan:.0f}", f"{m.host_blocked:.0f}", f"{(m.reserved_bytes or 0) / 2**20:.0f}")
-        lines.append(ROW.format(run.name, *answer, *costs, kinds or "-"))
+        lines.append(ROW.format(run.name, *answer, *costs, kinds_of(v.hazards, lang) or "-"))
     return "\n".join(lines)
 
 

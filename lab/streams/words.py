@@ -1,6 +1,6 @@
 """What hazards are called and how they are explained, in both languages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -50,6 +50,13 @@ MISSING: dict[Lang, str] = {
     "en": "missing edge: an event recorded on {before} after the first, and a wait on {after} before the second",
 }
 OR_RECORD: dict[Lang, str] = {"zh": "（或者 record_stream）", "en": " (or record_stream)"}
+SENTENCE: dict[Lang, str] = {"zh": "{name}：{happened}；{missing}", "en": "{name}: {happened}; {missing}"}
+COMMA: dict[Lang, str] = {"zh": "、", "en": ", "}
+
+
+def kinds_of(hazards: Iterable[Hazard], lang: Lang) -> str:
+    """The names of their kinds, each once; empty if there are none."""
+    return COMMA[lang].join(dict.fromkeys(NAMES[hazard.kind][lang] for hazard in hazards))
 
 
 def where(op: Op, lang: Lang) -> str:
@@ -70,5 +77,6 @@ def explain(hazard: Hazard, lang: Lang = "en", place: Callable[[Op, Lang], str] 
         new=hazard.second_tensor,
     )
     missing = MISSING[lang].format(before=hazard.first.stream, after=hazard.second.stream)
-    or_record = OR_RECORD[lang] if hazard.kind is Kind.FREED_EARLY else ""
-    return f"{NAMES[hazard.kind][lang]}: {happened}; {missing}{or_record}"
+    if hazard.kind is Kind.FREED_EARLY:
+        missing += OR_RECORD[lang]
+    return SENTENCE[lang].format(name=NAMES[hazard.kind][lang], happened=happened, missing=missing)

@@ -1,28 +1,23 @@
 """The pages for every reader: in the dark, on a phone, by keyboard, by screen reader, on a slow line."""
 
 import gzip
-from importlib.resources import files
 
 import pytest
 
+from tests.audit import violations
 from tools.settings import LANGUAGES, pages
 
 NAMES = [*pages(), "search"]
 CHAPTERS = [name for name in NAMES if name[0].isdigit()]
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 PHONE = {"width": 390, "height": 800}
 DESK = {"width": 1280, "height": 800}
 FIRST_VISIT = 1_500_000  # bytes, compressed
-
-AUDIT = """exclude => axe.run({exclude}, {preload: false, resultTypes: ["violations"]})
-  .then(({violations}) => violations.filter(({impact}) => impact === "serious" || impact === "critical")
-  .map(({id, nodes}) => `${id}: ${nodes[0].html}`))"""
 TOO_WIDE = "document.documentElement.scrollWidth - window.innerWidth"
 
 
 def serious_findings(page, exclude: tuple[str, ...] = ()) -> list[str]:
-    page.evaluate(AXE)
-    return page.evaluate(AUDIT, list(exclude))
+    found = (rule for rule in violations(page, exclude) if rule["impact"] in ("serious", "critical"))
+    return [f"{rule['id']}: {rule['nodes'][0]['html']}" for rule in found]
 
 
 def press_tab_until(page, selector: str, most: int = 40) -> bool:

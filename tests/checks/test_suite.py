@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lab.checks import rows, suite
+from lab.checks import cost_models, rows, suite
 from lab.checks.claims import CLAIMS, problems
 from lab.checks.rows import UNITS
 from lab.checks.sizes import SLICE, Sizes
@@ -128,6 +128,11 @@ def test_what_verify_says_of_other_files(tmp_path, capsys) -> None:
     moved.parent.mkdir()
     path.rename(moved)
     assert main(["verify", str(moved)]) == 1 and "it is in another's place" in capsys.readouterr().out
+    fitted = next(cost_models.ROOT.glob("*.json"))
+    assert main(["verify", str(fitted)]) == 0
+    moved.write_text(fitted.read_text())
+    assert main(["verify", str(moved)]) == 1
+    assert f"its numbers are of {fitted.name}: it is in another's place" in capsys.readouterr().out
     moved.write_text("{")
     assert main(["verify", str(moved)]) == 1 and "is not JSON" in capsys.readouterr().out
 

@@ -8,6 +8,7 @@ import pytest
 from lab.live.page import figure_html
 from lab.live.quiz_page import quiz_html
 from lab.live.registry import FIGURES, QUIZZES
+from tests.live.kernel import Kernel
 from tools.settings import ROOT
 from tools.vendor_pyodide import CannotVendor, vendor
 
@@ -41,3 +42,10 @@ def live_site(tmp_path_factory, missing) -> Path:
 @pytest.fixture(scope="session")
 def address(serve, live_site):
     return serve(live_site, [("Content-Security-Policy", POLICY)])
+
+
+@pytest.fixture(scope="session")
+def kernel():
+    kernel = Kernel.start()
+    yield kernel
+    kernel.stop()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from importlib.resources import files
 from urllib.parse import quote
 
 import pytest
@@ -11,51 +10,20 @@ from playwright.sync_api import expect
 from lab.live.figure import NEEDED
 from lab.live.page import RUN, WORDS
 from lab.live.registry import FIGURES, answer
+from tests.live.pages import BOOT_MS, check_access, check_answers, figure, run
 from tests.live.settings import random_settings
 from tools.settings import ROOT
-
-BOOT_MS = 60_000
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
-AUDIT = """() => axe.run({preload: false, resultTypes: ["violations"]}).then((found) => found.violations)"""
-ASK = """async ({base, questions}) => {
-  const worker = new Worker("_static/live-worker.mjs", {type: "module"});
-  const say = (message) => new Promise((done) => {
-    worker.onmessage = ({data}) => done(data);
-    worker.postMessage(message);
-  });
-  const ready = await say({base: new URL("../live/", location).href});
-  if (!ready.ready) return [ready];
-  const answers = [];
-  for (const question of questions) answers.push(await say(question));
-  worker.terminate();
-  return answers;
-}"""
-
-
-def figure(page, name="gantt"):
-    return page.locator(f".live[data-figure={name}]")
-
-
-def run(page, name="gantt", lang="en"):
-    root = figure(page, name)
-    root.get_by_role("button", name=RUN.of(lang)).click()
-    expect(root.locator("select").first).to_be_enabled(timeout=BOOT_MS)
-    return root
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_browser_answers_as_cpython_does(visit, name):
-    """60 settings a figure: numbers, picture and text, all the same to the last bit."""
+    """60 settings a figure."""
     page = visit("en/page.html")
     questions = [
         {"figure": name, "settings": json.dumps(setting), "lang": ("en", "zh")[i % 2], "width": (680, 320)[i // 2 % 2]}
         for i, setting in enumerate(random_settings(FIGURES[name], 60))
     ]
-    answers = page.evaluate(ASK, {"questions": questions})
-    assert len(answers) == len(questions)
-    for question, got in zip(questions, answers):
-        want = answer(question["figure"], question["settings"], question["lang"], question["width"])
-        assert json.loads(got["answer"]) == json.loads(want), question
+    check_answers(page, questions)
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
@@ -157,8 +125,5 @@ def test_one_number_in_three_languages():
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_accessibility_audit_finds_nothing(visit, lang, theme):
     page = visit(f"{lang}/page.html")
-    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
     run(page, lang=lang)
-    page.evaluate(AXE)
-    found = page.evaluate(AUDIT)
-    assert [(rule["id"], [node["html"][:80] for node in rule["nodes"]]) for rule in found] == []
+    check_access(page, theme)

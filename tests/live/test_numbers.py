@@ -3,6 +3,7 @@
 import json
 import math
 import xml.etree.ElementTree as ET
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 from lab.core import CacheConfig, Request, SamplingParams, Scheduler, SchedulerConfig
 from lab.core.metrics import longest_gap
 from lab.core.plan import WaitReason
-from lab.live import console, gantt, streams
-from lab.live.draw import ticks
+from lab.live import console, draw, gantt, streams
 from lab.live.figure import plain
 from lab.live.registry import answer
 from lab.live.run import simulate_up_to
@@ -52,14 +52,22 @@ def test_the_gantt_has_the_numbers_of_chapter_1(setting, gap_ms, steps, ttft_ms)
 @settings(max_examples=30, deadline=None)
 @given(any_settings(gantt.FIGURE))
 def test_the_gantt_draws_the_run(setting):
-    """A bar for each of the plan's prompts with its tokens, where there is room; the gap is the metric's own."""
+    """A bar for each piece of a prompt in the plan, with its tokens where there is room; the gap is the metric's."""
     trace, found = gantt.run(setting), numbers("gantt", **setting)
     assert found["longest_gap"] == longest_gap(trace)
-    assert sum(found["chunks"]) == setting["prompt"] and found["ttft_short"] is None or setting["short"] == "yes"
+    assert sum(found["chunks"]) == setting["prompt"]
+    assert (found["ttft_short"] is None) == (setting["short"] == "no")
+    fed, pieces = Counter(), []
+    for step in trace.steps:
+        for name, n in step.num_tokens.items():
+            if fed[name] < trace.requests[name].num_prompt_tokens:
+                pieces.append(str(n))
+            fed[name] += n
     root = ET.fromstring(json.loads(answer("gantt", json.dumps(setting), "en", 680))["svg"])
-    inside = [text.text for text in root.iter(f"{SVG}text") if text.get("fill") == "var(--live-on-color, #fff)"]
-    planned = [str(n) for step in trace.steps for n in step.num_tokens.values()]
-    assert set(inside) <= set(planned)
+    bars = [rect for rect in root.iter(f"{SVG}rect") if rect.get("fill") == draw.BLUE]
+    inside = [text.text for text in root.iter(f"{SVG}text") if text.get("fill") == draw.ON_COLOR]
+    assert len(bars) == len(pieces) + 1, "one more in the key"
+    assert Counter(inside) <= Counter(pieces)
 
 
 def test_the_gantt_draws_every_chunk():
@@ -106,6 +114,16 @@ def test_a_pool_that_no_request_fits():
     svg = console.draw_console(trace, summary, 1, 1, "title", console.sentence(summary).en, "en", 320)
     assert ET.fromstring(svg).find(f"{SVG}text").text.startswith("0 tokens/s")
     assert plain(summary)["ttft"]["p50"] is None
+
+
+def test_the_console_says_one_preemption_and_one_request():
+    requests = (Request(str(i), range(16), SamplingParams(4)) for i in range(2))
+    summary = summarize(simulate(requests, Scheduler(SchedulerConfig(64, 1), CacheConfig(8)), LinearCost()), 8)
+    said = console.sentence(replace(summary, preemptions=1)).en
+    assert "1 preemption; up to 1 request queues" in said
+    assert "up to 2 requests queue" in console.sentence(replace(summary, max_waiting=2)).en
+    (refused,) = console.notes_of(replace(summary, refused=1), False)
+    assert refused.en.endswith(": 1 request.")
 
 
 def test_the_console_has_a_bar_for_every_reason_to_wait():
@@ -161,7 +179,7 @@ def test_pictures_of_one_page_share_no_ids():
 
 @given(st.floats(1e-6, 1e9), st.integers(3, 10))
 def test_ticks_are_round_and_few(span, most):
-    found = ticks(span, most)
+    found = draw.ticks(span, most)
     assert found[0] == 0 and len(found) <= most + 1 and found[-1] <= span * (1 + 1e-9)
     assert len(found) >= most // 3
     digits = found[1] / 10 ** math.floor(math.log10(found[1]) + 1e-9)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.live import gantt, quiz_admission, quiz_programs, quiz_streams
-from lab.live.quiz import by_number
+from lab.live import gantt, quiz_preemption, quiz_programs, quiz_values
+from lab.live.quiz import Reason, by_number
 from lab.live.quiz_page import quiz_html
 from lab.live.registry import FIGURES, QUESTIONS, QUIZZES, answer
 from lab.live.words import Both, same
@@ -90,13 +90,25 @@ def test_the_answers_follow_the_lab(monkeypatch):
     """None is typed: with another cost, and with a program that lost a wait, they are others."""
     before = {name: pose(name).right for name in ("quiz-gap", "quiz-pause", "quiz-rewrite")}
     monkeypatch.setattr(gantt, "COST", LinearCost(step_ms=7))
-    monkeypatch.setattr(quiz_admission, "COST", LinearCost(step_ms=7))
+    monkeypatch.setattr(quiz_preemption, "COST", LinearCost(step_ms=7))
     monkeypatch.setattr(quiz_programs, "FIRST", "nowhere")
     assert all(pose(name).right != right for name, right in before.items())
 
 
+def test_a_prompt_shorter_than_a_chunk_is_one_chunk_even_for_who_forgets_the_rest():
+    assert [option.key for option in pose("quiz-chunks", prompt=512, budget=1024).options] == ["1"]
+    assert [option.key for option in pose("quiz-alone", prompt=100, budget=512).options] == ["1", "4"]
+
+
+def test_one_is_not_several():
+    for setting, right in (({"wait": "none"}, "There are 3 legal"), ({"wait": "after the write"}, "There is 1 legal")):
+        posed = pose("quiz-copy", **setting)
+        (because,) = (option.because.en for option in posed.options if option.key == posed.right)
+        assert because.startswith(f"{right} execution")
+
+
 def test_waits_rule_out_values_and_the_fewest_leave_one():
-    assert [pose("quiz-rewrite", wait=wait).right for wait in quiz_streams.WAITS] == ["1, 2, 8", "2, 8", "1, 2", "2"]
+    assert [pose("quiz-rewrite", wait=wait).right for wait in quiz_values.WAITS] == ["1, 2, 8", "2, 8", "1, 2", "2"]
     assert pose("quiz-copy", wait="after the write").right == "2"
     assert [pose("quiz-free", mend=mend).right for mend in ("wait", "record_stream")] == ["2", "2"]
     assert [pose("quiz-waits", buffers=buffers).right for buffers in (1, 2)] == ["3", "2"]
@@ -106,7 +118,10 @@ def test_waits_rule_out_values_and_the_fewest_leave_one():
 @given(st.floats(0, 1e6), st.lists(st.floats(0, 1e6), max_size=4))
 def test_numbers_stand_in_order_and_the_right_one_has_its_own_reason(right, wrong):
     posed = by_number(
-        same("?"), lambda x: same(f"{x:.6g}"), (right, same("right")), *((x, same("wrong")) for x in wrong)
+        same("?"),
+        lambda x: same(f"{x:.6g}"),
+        Reason(right, *same("right")),
+        *(Reason(x, *same("wrong")) for x in wrong),
     )
     shown = [float(option.text.en) for option in posed.options]
     assert shown == sorted(shown) and len({option.key for option in posed.options}) == len(shown)

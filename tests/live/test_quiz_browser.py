@@ -10,14 +10,14 @@ from playwright.sync_api import expect
 from lab.live.page import RUN
 from lab.live.quiz_page import ANSWER, FORGET, GUESS, QUIZ_WORDS
 from lab.live.registry import QUESTIONS, QUIZZES, answer
+from tests.live.pages import BOOT_MS, check_access, check_answers, figure
 from tests.live.settings import random_settings
-from tests.live.test_browser import ASK, AUDIT, AXE, BOOT_MS
 
 REFUSE = "for (const name of ['getItem', 'setItem']) Storage.prototype[name] = () => { throw new Error('no'); };"
 
 
 def question(page, name="quiz-gap"):
-    return page.locator(f".live[data-figure={name}]")
+    return figure(page, name)
 
 
 def guess(page, text, name="quiz-gap", lang="en"):
@@ -126,7 +126,7 @@ def test_other_numbers_are_answered_by_the_lab(visit):
 
 
 def test_the_browser_answers_as_cpython_does(visit):
-    """60 settings of any of the questions, to the last letter."""
+    """60 settings of any of the questions."""
     page = visit("en/quiz.html")
     rng = random.Random(0)
     asked = [(name, setting) for name in QUESTIONS for setting in random_settings(QUESTIONS[name], 4)]
@@ -134,11 +134,7 @@ def test_the_browser_answers_as_cpython_does(visit):
         {"figure": name, "settings": json.dumps(setting), "lang": ("en", "zh")[i % 2], "width": 680}
         for i, (name, setting) in enumerate(rng.sample(asked, 60))
     ]
-    answers = page.evaluate(ASK, {"questions": questions})
-    assert len(answers) == len(questions)
-    for one, got in zip(questions, answers):
-        want = answer(one["figure"], one["settings"], one["lang"], one["width"])
-        assert json.loads(got["answer"]) == json.loads(want), one
+    check_answers(page, questions)
 
 
 def test_a_phone_shows_it_all(visit):
@@ -153,8 +149,5 @@ def test_a_phone_shows_it_all(visit):
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_accessibility_audit_finds_nothing(visit, lang, theme):
     page = visit(f"{lang}/quiz.html")
-    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
     guess(page, "126.94 ms", lang=lang)
-    page.evaluate(AXE)
-    found = page.evaluate(AUDIT)
-    assert [(rule["id"], [node["html"][:80] for node in rule["nodes"]]) for rule in found] == []
+    check_access(page, theme)

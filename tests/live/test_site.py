@@ -14,6 +14,7 @@ from lab.live.page import RUN, WORDS
 from lab.live.registry import FIGURES, answer
 from lab.streams.svg import ON_DARK, PAPER, TEXT_SIZE, dark_rules
 from tests.book.conftest import site
+from tests.live.pages import BOOT_MS, figure, run
 from tools.settings import LANGUAGES, ROOT
 from tools.vendor_pyodide import TARGET
 
@@ -24,7 +25,6 @@ REST = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inlin
 POLICY = f"{REST} 'wasm-unsafe-eval'"
 CHAPTER = {"01-chunked-prefill": ("gantt",), "02-admission-control": ("console", "region")}
 CHAPTER |= {"03-cross-stream-reuse": tuple(name for name in FIGURES if name.startswith("streams-"))}
-BOOT_MS = 120_000
 LIVE_REGIONS = "[...document.querySelectorAll('[aria-live], [role=status]')]"
 
 
@@ -40,17 +40,6 @@ def eval_that_others_try(visit):
     """What of ours needed it would not run."""
     yield
     visit.trouble[:] = [line for line in visit.trouble if not line.startswith("Evaluating a string as JavaScript")]
-
-
-def figure(page, name="gantt"):
-    return page.locator(f".live[data-figure={name}]")
-
-
-def run(page, name="gantt", lang="en"):
-    root = figure(page, name)
-    root.get_by_role("button", name=RUN.of(lang)).click()
-    expect(root.locator("select, input").first).to_be_enabled(timeout=BOOT_MS)
-    return root
 
 
 def shows(root, name, settings, lang):

@@ -83,8 +83,12 @@ def test_another_hash_than_the_lock_files_is_refused(live_site, monkeypatch, tmp
         (here / name).write_text(text.replace("sha512-0YvXxEhfEdpLfb", "sha512-0YvXxEhfEdpLfc"))
     monkeypatch.setattr(vendor_pyodide, "HERE", here)
     monkeypatch.setattr(vendor_pyodide, "NPM", tmp_path / "npm")
-    with pytest.raises(CannotVendor, match=r"EINTEGRITY|integrity|network|ENOTFOUND"):
+    with pytest.raises(CannotVendor) as refused:
         fetch()
+    said = str(refused.value)
+    if "integrity" not in said.lower() and ("network" in said or "ENOTFOUND" in said):
+        pytest.skip("npm's registry can't be reached")
+    assert "integrity" in said.lower()
 
 
 def test_a_change_in_the_lab_is_seen(monkeypatch, tmp_path):

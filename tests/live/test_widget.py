@@ -12,7 +12,6 @@ from lab.live.page import figure_html
 from lab.live.quiz_page import quiz_html
 from lab.live.registry import FIGURES, QUIZZES, answer
 from lab.show import live as live_module
-from tests.live.kernel import Kernel
 from tests.live.settings import random_settings
 from tools.notebook import WIDGET, run
 from tools.settings import LANGUAGES, ROOT, SOURCES
@@ -20,13 +19,6 @@ from tools.settings import LANGUAGES, ROOT, SOURCES
 CALL = re.compile(r'^(?:live|quiz)\("([\w-]+)"\)$', re.M)
 PAGES = sorted(path.stem for path in SOURCES.glob("*.md") if "from lab.show.live import" in path.read_text("utf-8"))
 CELL = "import os\nos.environ['BOOK_LANG'] = '{}'\nfrom lab.show.live import live, quiz\nfigure = {}('{}')\nfigure"
-
-
-@pytest.fixture(scope="module")
-def kernel():
-    kernel = Kernel.start()
-    yield kernel
-    kernel.stop()
 
 
 def recorded(name: str, lang: str) -> dict[str, str]:

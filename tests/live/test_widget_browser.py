@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 from lab.live.page import RUN, WORDS
 from lab.live.quiz_page import ANSWER, FORGET, GUESS
 from lab.live.registry import QUESTIONS, answer
-from tests.live.kernel import Kernel
 from tools.notebook import WIDGET
 
 CELL = "import os\nos.environ['BOOK_LANG'] = 'en'\nfrom lab.show.live import live, quiz\nfigure = {}\nfigure"
@@ -35,13 +34,6 @@ SHOW = """async ({id, state}) => {
 }"""
 FULL = json.loads(answer("gantt", '{"budget": 8192}', "en", 680))["text"]
 ALONE = json.loads(answer("gantt", '{"decoders": 8}', "en", 680))["text"]
-
-
-@pytest.fixture(scope="module")
-def kernel():
-    kernel = Kernel.start()
-    yield kernel
-    kernel.stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,18 @@ import math
 import pytest
 
 from lab.core.errors import ConfigError
-from lab.perfetto.events import Process, document
+from lab.perfetto.events import SECOND, Process, document
 from lab.perfetto.validate import validate
 
 
 @pytest.fixture
 def trace():
-    process = Process(1, "p")
-    inner, outer = process.slice("t", "inner", 10, 20), process.slice("t", "outer", 0, 30)
-    own = [outer, inner, process.instant("t", "now", 5), process.counter("bytes", 0, {"held": 3})]
-    return document((process, own))
+    process = Process(1, "p", unit=1)
+    process.slice("t", "outer", 0, 30)
+    process.slice("t", "inner", 10, 20)
+    process.instant("t", "now", 5)
+    process.counter("bytes", 0, {"held": 3})
+    return document(process)
 
 
 OUTER, INNER, MOMENT, COUNTER = 3, 4, 5, 6  # places of the events: the names come first
@@ -76,7 +78,8 @@ def test_a_file_that_is_not_there(lab, tmp_path):
 
 
 def test_rounding_lets_no_neighbours_overlap():
-    process = Process(1, "p")
-    edges = [round(i * 1e9 / 3) for i in range(1000)]
-    own = [process.slice("t", "s", *pair) for pair in zip(edges, edges[1:])]
-    validate(json.loads(json.dumps(document((process, own)))))
+    process = Process(1, "p", SECOND)
+    edges = [i / 3 for i in range(1000)]
+    for start, end in zip(edges, edges[1:]):
+        process.slice("t", "s", start, end)
+    validate(json.loads(json.dumps(document(process))))

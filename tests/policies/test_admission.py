@@ -4,21 +4,12 @@ import math
 
 import pytest
 
-from lab.core import CacheConfig, Request, SamplingParams, SchedulerConfig, WaitReason
-from lab.policies import POLICIES, ForecastRatio, Peak, Reserve, ShortestFirst
+from lab.core import CacheConfig, SchedulerConfig, WaitReason
+from lab.policies import POLICIES, ForecastRatio, LookAhead, Peak, Reserve, ShortestFirst
 from lab.policies.forecast import DECAY, INIT_RATIO, MAX_EXPECTED_TOKENS, MIN_RATIO, outstanding
 from lab.policies.prefill_first import decodes
 from lab.policies.shortest_first import ShortestQueue
-
-
-def request(name: str, prompt: int, max_tokens: int, **fields) -> Request:
-    return Request(name, range(prompt), SamplingParams(max_tokens), **fields)
-
-
-def run_step(scheduler) -> dict[str, int]:
-    plan = scheduler.schedule()
-    scheduler.update(plan, dict.fromkeys(plan.num_tokens, 0))
-    return dict(plan.num_tokens)
+from tests.policies.by_hand import request, run_step
 
 
 def admitted_at_once(policy: str, num_blocks: int) -> list[str]:
@@ -53,15 +44,15 @@ def test_the_peak_is_lightllms_formula():
     assert Peak(SchedulerConfig(100, 8), CacheConfig(100, 4))._peak(requests) == 2 + 3 + 3 + 3 + 2 * 4  # 3 may be empty
 
 
-def test_the_peak_lets_in_who_ends_in_time_where_the_worst_case_does_not():
+@pytest.mark.parametrize("policy, num_running", [(Reserve, 1), (Peak, 2), (LookAhead, 2)])
+def test_who_ends_in_time_is_room_for_the_next_but_for_the_worst_case(policy, num_running):
     """`old` ends after 2 more steps, so its 14 slots are free again long before `new` needs its 14."""
-    for policy, num_running in ((Reserve, 1), (Peak, 2)):
-        scheduler = policy(SchedulerConfig(100, 8), CacheConfig(20, 1))
-        scheduler.submit(request("old", 12, 3))
-        run_step(scheduler)
-        scheduler.submit(request("new", 2, 13))
-        run_step(scheduler)
-        assert len(scheduler.running) == num_running
+    scheduler = policy(SchedulerConfig(100, 8), CacheConfig(20, 1))
+    scheduler.submit(request("old", 12, 3))
+    run_step(scheduler)
+    scheduler.submit(request("new", 2, 13))
+    run_step(scheduler)
+    assert len(scheduler.running) == num_running
 
 
 def test_the_forecast_counts_a_share_of_what_is_running_and_all_of_what_comes():
@@ -113,7 +104,7 @@ def test_static_batching_lets_nobody_in_until_the_last_one_ends():
 @pytest.mark.parametrize("max_skip", [math.inf, 50])
 def test_the_preempted_is_the_oldest_however_long_it_is(max_skip):
     queue = ShortestQueue(max_skip)
-    short, long = (Request(name, range(n), SamplingParams(1)) for name, n in (("short", 1), ("long", 9)))
+    short, long = (request(name, n, 1) for name, n in (("short", 1), ("long", 9)))
     queue.push(short)
     queue.push_preempted(long)
     assert queue.pop() is long and queue.pop() is short

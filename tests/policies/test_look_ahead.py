@@ -4,20 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.core import CacheConfig, Request, SamplingParams, SchedulerConfig
+from lab.core import CacheConfig, SchedulerConfig
 from lab.core.plan import PlanDraft
-from lab.policies import LookAhead, Peak, Reserve
+from lab.policies import LookAhead, Peak
 from lab.sim import LinearCost, simulate
-
-
-def request(name: str, prompt: int, max_tokens: int) -> Request:
-    return Request(name, range(prompt), SamplingParams(max_tokens))
-
-
-def run_step(scheduler) -> dict[str, int]:
-    plan = scheduler.schedule()
-    scheduler.update(plan, dict.fromkeys(plan.num_tokens, 0))
-    return dict(plan.num_tokens)
+from tests.policies.by_hand import request, run_step
 
 
 def peak(requests, block_size=1, budget=100, left=100) -> int:
@@ -47,16 +38,6 @@ def test_it_admits_in_blocks_what_the_peak_in_tokens_does_not():
         scheduler = policy(SchedulerConfig(100, 8), CacheConfig(4, 4))
         for name in "ab":
             scheduler.submit(request(name, 5, 4))
-        run_step(scheduler)
-        assert len(scheduler.running) == num_running
-
-
-def test_it_admits_who_ends_in_time_where_the_worst_case_does_not():
-    for policy, num_running in ((Reserve, 1), (LookAhead, 2)):
-        scheduler = policy(SchedulerConfig(100, 8), CacheConfig(20, 1))
-        scheduler.submit(request("old", 12, 3))
-        run_step(scheduler)
-        scheduler.submit(request("new", 2, 13))
         run_step(scheduler)
         assert len(scheduler.running) == num_running
 

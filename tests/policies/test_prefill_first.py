@@ -6,12 +6,7 @@ from lab.core import CacheConfig, Request, SamplingParams, SchedulerConfig
 from lab.core.metrics import longest_gap
 from lab.policies import POLICIES
 from lab.sim import LinearCost, simulate
-
-
-def run_step(scheduler) -> dict[str, int]:
-    plan = scheduler.schedule()
-    scheduler.update(plan, dict.fromkeys(plan.num_tokens, 0))
-    return dict(plan.num_tokens)
+from tests.policies.by_hand import run_step
 
 
 def two_decodes_and_a_long_prompt(policy: str):

@@ -11,8 +11,6 @@ from lab.measure.work import Work
 from lab.show.curves import draw_by_position, draw_bytes, draw_cost, draw_roofline
 from lab.show.style import use_style
 
-matplotlib.use("agg")
-
 
 @pytest.fixture
 def axes():

@@ -5,8 +5,9 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from lab.core import CacheConfig, Request, SamplingParams, Scheduler, SchedulerConfig
+from lab.live.region_picture import VERDICTS
 from lab.show.load import (
-    VERDICTS,
+    CELLS,
     draw_blocks,
     draw_log,
     draw_longest_gap,
@@ -88,7 +89,7 @@ def test_a_cell_has_the_verdicts_colour_and_word(axes, monkeypatch, lang):
     draw_map(axes, judged)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["512", "2048", "4096"]
     for bar, text, kind, (_, seqs) in zip(axes.patches, axes.texts, kinds, points):
-        color, zh, en = VERDICTS[kind]
-        assert bar.get_facecolor() == to_rgba(color) and text.get_text() == (zh if lang == "zh" else en)
+        _, _, word = VERDICTS[kind]
+        assert bar.get_facecolor() == to_rgba(CELLS[kind]) and text.get_text() == word.of(lang)
         assert text.get_position()[1] == (8, 16).index(seqs)
-    assert len(axes.patches) == 5 == len(set(VERDICTS)) and set(VERDICTS) == set(Verdict)
+    assert len(axes.patches) == len(Verdict) == len(set(CELLS.values()))

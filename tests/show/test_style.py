@@ -12,8 +12,6 @@ from PIL import Image
 from lab.show.style import small_png, tr, use_style
 from tools.settings import ROOT, SOURCES
 
-matplotlib.use("agg")
-
 
 @pytest.mark.parametrize(("lang", "text"), [("zh", "显存"), ("zh_CN", "显存"), ("en", "memory"), ("", "memory")])
 def test_tr_speaks_the_language_of_the_notebook(monkeypatch, lang, text):

@@ -8,7 +8,8 @@ from lab.core import ConfigError, LabError
 from lab.sim.load import Load, read_load
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:00:00.0,7,3\n2023-11-16 18:00:02.5,5,16\n"
-MOONCAKE = """{"timestamp": 0, "input_length": 7, "output_length": 3}
+MOONCAKE = """
+{"timestamp": 0, "input_length": 7, "output_length": 3}
 {"timestamp": 2500, "input_length": 5, "output_length": 16}
 """
 SCENARIO = {"config": {"num_blocks": 9}, "clock": "seconds", "arrivals": [[2.5, "b", 5, 16, 0], [0, "a", 7, 3, 0]]}

@@ -26,6 +26,12 @@ def azure(path: Path, n: int) -> Path:
     return path
 
 
+def mooncake(path: Path, n: int) -> Path:
+    lines = [{"timestamp": 1000 * s, "input_length": p, "output_length": m} for s, p, m in rows(n)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
 @pytest.fixture
 def simulate(capsys):
     def run(path, *options):
@@ -45,10 +51,7 @@ def test_a_trace_and_the_load_with_its_arrivals_are_one(simulate, tmp_path):
     load.write_text(json.dumps({"config": CONFIG, "clock": "seconds", "arrivals": arrivals}))
     _, same = simulate(load)
     assert document == same | {"load": "a.csv"}
-    mooncake = tmp_path / "m.jsonl"
-    lines = [{"timestamp": 1000 * s, "input_length": p, "output_length": m} for s, p, m in rows(60)]
-    mooncake.write_text("\n".join(map(json.dumps, lines)))
-    _, other = simulate(mooncake, "--config", json.dumps(CONFIG))
+    _, other = simulate(mooncake(tmp_path / "m.jsonl", 60), "--config", json.dumps(CONFIG))
     assert other == same | {"load": "m.jsonl"}
 
 
@@ -85,10 +88,15 @@ def test_a_long_trace_takes_the_memory_of_those_that_are_there_at_once(tmp_path)
     assert memory[1] - memory[0] < 4 * 1024  # KiB; kept whole, 9,000 requests more take 9 MiB
 
 
+def test_a_trace_without_a_config_is_told_of_it(simulate, tmp_path):
+    for path in (azure(tmp_path / "a.csv", 3), mooncake(tmp_path / "m.jsonl", 3)):
+        status, err = simulate(path)
+        assert status == 2 and f"{path.name} is a trace, which has no limits; give --config, like" in err
+
+
 @pytest.mark.parametrize(
     "config, message",
     [
-        (None, r"a\.csv is a trace, which has no limits; give --config, like"),
         ("", "config '': Expecting value"),
         ("7", "config '7': it is no JSON object"),
         ("{}", "config '{}': config has no num_blocks"),
@@ -99,7 +107,7 @@ def test_a_long_trace_takes_the_memory_of_those_that_are_there_at_once(tmp_path)
 )
 def test_a_bad_config_is_one_line(simulate, tmp_path, config, message):
     path = azure(tmp_path / "a.csv", 3)
-    status, err = simulate(path, *(() if config is None else ("--config", config)))
+    status, err = simulate(path, "--config", config)
     assert status == 2 and err.count("\n") == 1 and re.search(message, err), err
 
 

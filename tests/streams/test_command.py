@@ -62,7 +62,7 @@ def test_a_verdict_that_is_not_the_expected_one_is_status_1(lab, monkeypatch):
         (["nope"], "no program 'nope': choose from raw, "),
         (["raw", "--variant", "nope"], "raw has no variant 'nope': choose from broken, lucky, event, stream"),
         (["--variant", "broken"], "--variant, --picture and --trace need a program"),
-        (["raw", "--picture", "/nowhere/at/all.svg"], "can't write /nowhere/at/all.svg: No such file or directory"),
+        (["raw", "--picture", "/nowhere/at/all.svg"], "cannot write /nowhere/at/all.svg: No such file or directory"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(lab, argv, message):

@@ -46,6 +46,7 @@ def test_every_kind_is_explained_in_both_languages(kind):
     hazard = next(hazard for run in runs for hazard in run.hazards if hazard.kind is kind)
     zh, en = explain(hazard, "zh"), explain(hazard, "en")
     assert zh.startswith(NAMES[kind]["zh"]) and en.startswith(NAMES[kind]["en"])
+    assert not re.search("[:;] ", zh), "Chinese has marks of its own"
     for text in (zh, en):
         assert hazard.first.label in text and hazard.second.label in text and "{" not in text
     zh_names, en_names = (set(re.findall(r"\{\w+\}", HAPPENED[kind][lang])) for lang in ("zh", "en"))

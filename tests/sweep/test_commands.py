@@ -105,7 +105,7 @@ def test_bad_input_is_one_line(lab, trace, argv, message):
 @pytest.mark.parametrize(
     "name, text, message",
     [
-        ("empty.jsonl", "", "the trace has no requests"),
+        ("empty.jsonl", "", "holds no load"),
         ("none.csv", None, "cannot read"),
         ("what.txt", "x", "a trace is Azure's .csv or Mooncake's .jsonl"),
         ("steps.jsonl", '{"config": {"num_blocks": 1}, "arrivals": [[0, "a", 1, 1]]}', "counts time in steps"),

@@ -9,10 +9,8 @@ Each suite has a function that yields what does not hold, in one line each.
 from collections.abc import Callable
 from itertools import chain
 
-from lab.checks.claims import times, values
-from lab.checks.claims.common import Problems, provenance, units
-from lab.checks.claims.common import times as timings
-from lab.checks.claims.streams import streams
+from lab.checks.claims import streams, times, values
+from lab.checks.claims.common import Problems, provenance, timings, units
 from lab.checks.rows import UNITS as suite_units
 from lab.checks.streams import UNITS as stream_units
 from lab.core.errors import LabError
@@ -28,7 +26,7 @@ CLAIMS: dict[str, Callable[[Record], Problems]] = {
     "cap": values.cap,
     "gap": times.gap,
     "serving": times.serving,
-    "streams": streams,
+    "streams": streams.streams,
 }
 
 

@@ -33,7 +33,7 @@ def units(record: Record, known: Mapping[str, str]) -> Problems:
             yield f"the unit of {column!r} is {record.units.get(column)!r}, not {wanted.get(column)!r}"
 
 
-def times(record: Record) -> Problems:
+def timings(record: Record) -> Problems:
     for number, row in enumerate(record.rows):
         if "median_ms" in row and not 0 < row["min_ms"] <= row["median_ms"] <= row["max_ms"]:
             yield f"row {number}: not 0 < min {row['min_ms']} <= median {row['median_ms']} <= max {row['max_ms']} ms"

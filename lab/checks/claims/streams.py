@@ -27,8 +27,7 @@ def _verdict(row: Row) -> Problems:
     if "program" not in row:
         return
     if "reported" in row:
-        expected = (row["program"], row["variant"], row["reported"]) in SANITIZED
-        if not expected:
+        if (row["program"], row["variant"], row["reported"]) not in SANITIZED:
             yield f"the sanitizer reported {row['reported']}"
         return
     variant = find(row["program"]).variant(row["variant"])

@@ -14,12 +14,9 @@ TOLERANCE = 0.02  # on a GPU: kernels have scratch space of their own, and the a
 def prefill(record: Record) -> Problems:
     """Chunks are as accurate as the whole, write the same KV, and need no more memory."""
     length, per_token = record.parameters["prompt_tokens"], record.parameters["kv_bytes_per_token"]
-    sizes = list(dict.fromkeys([*record.parameters["chunk_sizes"], length]))
-    yield from settings(record, [(size,) for size in sizes], "chunk_size")
+    yield from _chunks(record, list(dict.fromkeys([*record.parameters["chunk_sizes"], length])))
     for row in record.rows:
-        where, size = f"chunk {row['chunk_size']}", row["chunk_size"]
-        if row["chunks"] != -(-length // size):
-            yield f"{where}: {row['chunks']} chunks, not ceil({length} / {size})"
+        where = f"chunk {row['chunk_size']}"
         if row["kv_bytes"] != length * per_token:
             yield f"{where}: {row['kv_bytes']} bytes of KV were written, not {length} * {per_token}"
         for name, difference in _differences(row):
@@ -29,6 +26,16 @@ def prefill(record: Record) -> Problems:
         if row["match"] is not True:
             yield f"{where}: the run itself found that it does not match"
     yield from rises(sorted(record.rows, key=lambda row: row["chunk_size"]), "peak_bytes", "with the chunk size")
+
+
+def _chunks(record: Record, sizes: list[int]) -> Problems:
+    """A row for each chunk size, and as many chunks as the prompt makes of that size."""
+    yield from settings(record, [(size,) for size in sizes], "chunk_size")
+    length = record.parameters["prompt_tokens"]
+    for row in record.rows:
+        size, chunks = row["chunk_size"], row["chunks"]
+        if chunks != -(-length // size):
+            yield f"chunk {size}: {chunks} chunks, not ceil({length} / {size})"
 
 
 def _differences(row: Row) -> Iterator[tuple[str, Difference]]:
@@ -96,11 +103,9 @@ def memory(record: Record) -> Problems:
 def cap(record: Record) -> Problems:
     """What the ledger says fits under the cap fits, and nothing else; a refusal costs nothing but the step."""
     length, nbytes = record.parameters["prompt_tokens"], record.parameters["cap_bytes"]
-    yield from settings(record, [(size,) for size in record.parameters["chunk_sizes"]], "chunk_size")
+    yield from _chunks(record, record.parameters["chunk_sizes"])
     for row in record.rows:
         where = f"chunk {row['chunk_size']}"
-        if row["chunks"] != -(-length // row["chunk_size"]):
-            yield f"{where}: {row['chunks']} chunks, not ceil({length} / {row['chunk_size']})"
         if (row["predicted_bytes"] > nbytes) != bool(row["refused"]):
             what = "refused" if row["refused"] else "not refused"
             yield f"{where}: {row['predicted_bytes']} bytes under a cap of {nbytes} were {what}"

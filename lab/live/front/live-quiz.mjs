@@ -56,14 +56,10 @@ export class Question extends Figure {
   }
 
   // The answer at other numbers, at which nobody guesses.
-  show(answer) {
-    this.picture.removeAttribute("aria-busy");
-    this.status.textContent = answer.error ?? "";
-    if (answer.error) return;
+  draw(answer) {
     this.picture.innerHTML = answer.options;
     this.picture.dataset.right = answer.right;
     this.root.querySelector(".live-text").innerHTML = answer.answer;
-    this.turnTo(answer.settings);
     const isTurned = Object.keys(this.backend.kept(this.name)).length > 0;
     this.reveal(isTurned ? "" : guesses.all[this.name]);
   }

@@ -118,6 +118,11 @@ export class Figure {
     this.picture.removeAttribute("aria-busy");
     this.status.textContent = answer.error ?? "";
     if (answer.error) return;
+    this.draw(answer);
+    this.turnTo(answer.settings);
+  }
+
+  draw(answer) {
     this.picture.innerHTML = answer.svg;
     this.root.querySelector(".live-text").textContent = answer.text;
     this.root.querySelector(".live-rows").replaceChildren(...answer.rows.map(([label, value]) => {
@@ -129,7 +134,6 @@ export class Figure {
     }));
     this.root.querySelector(".live-notes").replaceChildren(
       ...answer.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
-    this.turnTo(answer.settings);
   }
 
   // Where a setting was kept from before: the knobs follow.
