@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(name: str, args: argparse.Namespace) -> None:
     """One table: measured, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
-    run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds)
+    run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds, args.trace)
     clock = table.parameters.get("clock", run.clock)
     print(f"{name}: {table.title}; {clock} time, {run.threads} threads, median of {run.repeats}")
     rows = show(table, run)
@@ -57,8 +57,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5, help="rounds of a row, warm-up apart (default: 5)")
     parser.add_argument("--dtype", nargs="*", choices=DTYPES, default=DEFAULT_DTYPES)
     parser.add_argument("--quick", action="store_true", help="a tiny model: does it run? Says nothing about speed")
+    parser.add_argument("--trace", type=Path, help=f"for the simulators: {simulators.WHERE}; default: made up alike")
     parser.add_argument("--output", type=Path, help="where records go (default: data/bench, for whole tables only)")
     args = parser.parse_args(argv)
+    if args.trace and not args.trace.is_file():
+        parser.error(f"--trace {args.trace} is no file; {simulators.WHERE}")
     if args.output is None and not args.quick and args.dtype == DEFAULT_DTYPES:
         args.output = RECORDS
     return args

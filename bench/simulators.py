@@ -13,18 +13,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from bench.table import ROOT, Row, Run, Table, python_of
+from bench.table import Row, Run, Table, python_of
 from bench.turns import answer, in_turn, measured_in, rates
 from lab.core import CacheConfig, Scheduler, SchedulerConfig, StepPlan
 from lab.sim import LinearCost, simulate
 from lab.sim.load import Load, read_load
 from lab.sim.tally import StreamingTrace
 
-TRACE = ROOT.parent / "shared/traces/azure2023_conv.csv"
-SYNTHETIC = "azure-conv"  # what takes its place where it isn't there
+WHERE = "AzureLLMInferenceTrace_conv.csv, which https://github.com/Azure/AzurePublicDataset has in data"
+SYNTHETIC = "azure-conv"  # what takes its place
 BUDGET, MAX_SEQS, NUM_BLOCKS, BLOCK_SIZE = 512, 256, 2**15, 16
 COST = LinearCost(step_ms=8.0, token_ms=0.05)  # about a model of 8 billion parameters on an A100
 SOME, ALL, WITHIN_S = 2000, 19366, 6.0  # requests beside the peers; of the whole trace, and how long it may take us
@@ -158,9 +159,8 @@ def vidur() -> tuple[str, Callable[[Load], Simulated]]:
     return f"vidur {version('vidur')}", run
 
 
-def rows(repeats: int, quick: bool) -> Iterator[Row]:
+def rows(repeats: int, quick: bool, source: str) -> Iterator[Row]:
     """A row beside each peer that is there, and one of the whole trace on our own."""
-    source = str(TRACE) if TRACE.exists() else SYNTHETIC
     some, whole = (read_load(source, 20 if quick else count) for count in (SOME, ALL))
     calls: dict[str, Callable[[], Simulated]] = {"ours": partial(ours, some)}
     for peer in (sched_sim, vidur):
@@ -172,7 +172,7 @@ def rows(repeats: int, quick: bool) -> Iterator[Row]:
             calls[name] = partial(run, some)
     found = in_turn(calls, repeats)
     mine = found.pop("ours")
-    load = "Azure 2023, conversation" if TRACE.exists() else "synthetic, as Azure 2023, conversation"
+    load = f"{SYNTHETIC}, synthetic" if source == SYNTHETIC else Path(source).name
     for name, theirs in found.items():
         yield {"load": load, "requests": len(some.shapes), **sides(len(some.shapes), mine, name, theirs)}
     alone = in_turn({"ours": partial(ours, whole)}, repeats)["ours"]
@@ -201,7 +201,10 @@ def side(who: str, requests: int, runs: list[Simulated]) -> dict[str, float]:
 
 
 def asked(run: Run) -> Iterator[Row]:
-    return measured_in(python_of("sims"), "bench.simulators", run)
+    if run.trace is None:
+        run.left_out.append(f"a real trace: {SYNTHETIC} is made up by its statistics; give --trace {WHERE}")
+    source = str(run.trace.resolve()) if run.trace else SYNTHETIC
+    return measured_in(python_of("sims"), "bench.simulators", run, source=source)
 
 
 UNITS = {f"{who}_{what}": "1/s" for who in ("ours", "peer") for what in ("per_s", "min_per_s", "max_per_s")}

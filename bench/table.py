@@ -25,6 +25,7 @@ class Run:
     dtypes: tuple[str, ...]
     quick: bool  # tiny sizes: does it run at all?
     seconds: float = float("inf")  # for the whole table
+    trace: Path | None = None  # what the simulators are given
     left_out: list[str] = field(default_factory=list)  # one line each: which peer or rows, and why
     _began: float = field(default_factory=time.monotonic)
 

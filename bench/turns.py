@@ -36,12 +36,13 @@ def rates(who: str, amount: float, seconds: Sequence[float]) -> dict[str, float]
     return {f"{who}_per_s": amount / middle, f"{who}_min_per_s": amount / slow, f"{who}_max_per_s": amount / fast}
 
 
-def measured_in(python: Path, module: str, run: Run) -> Iterator[Row]:
-    """The rows that `python -m MODULE REPEATS [quick]` prints there, a JSON object a line; `answer` is its other side.
+def measured_in(python: Path, module: str, run: Run, **more: str) -> Iterator[Row]:
+    """The rows that `python -m MODULE ASKED` prints there, a JSON object a line; `answer` is its other side.
 
     Raises Skipped with the last thing it said if it doesn't end well.
     """
-    command = [str(python), "-m", module, str(run.repeats), *(["quick"] if run.quick else [])]
+    asked = {"repeats": run.repeats, "quick": run.quick, **more}
+    command = [str(python), "-m", module, json.dumps(asked)]
     child = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     with (
         tempfile.TemporaryFile("w+") as said,
@@ -61,8 +62,8 @@ def measured_in(python: Path, module: str, run: Run) -> Iterator[Row]:
             raise Skipped(f"{module}: {(said.readlines() or ['nothing said'])[-1].strip():.300}")
 
 
-def answer(rows: Callable[[int, bool], Iterable[Row]]) -> int:
-    """What such a module does when it is run: its rows, measured so many times, tiny ones if asked for `quick`."""
-    for row in rows(int(sys.argv[1]), "quick" in sys.argv[2:]):
+def answer(rows: Callable[..., Iterable[Row]]) -> int:
+    """What such a module does when it is run: its rows, measured `repeats` times, tiny ones if asked for `quick`."""
+    for row in rows(**json.loads(sys.argv[1])):
         print(json.dumps(row), flush=True)
     return 0

@@ -13,8 +13,9 @@ from lab.core.trace import Trace
 class LogLine:
     """Rates over the interval that ends at `second`; what runs, waits and is in use as of its last step.
 
-    As in vLLM 0.32 (`v1/metrics/stats.py`) a prompt counts whole and once, when its first token comes. What is computed
-    again after a preemption is only in `computed_tokens_per_s`, which vLLM does not log; nor why the head waits.
+    As in vLLM 0.33.0 (`v1/metrics/stats.py`) a prompt counts whole and once, when its first token comes. What is
+    computed again after a preemption is only in `computed_tokens_per_s`, which vLLM does not log; nor does it log why
+    the head waits.
     """
 
     second: float

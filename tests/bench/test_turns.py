@@ -43,6 +43,6 @@ def test_a_peer_that_is_not_there_is_said() -> None:
 
 def test_rows_and_what_was_left_out_come_over() -> None:
     run = quick()
-    (row,) = measured_in(HERE, "bench.simulators", run)
+    (row,) = measured_in(HERE, "bench.simulators", run, source="azure-conv")
     assert row["requests"] == 20 and row["ours_per_s"] > 0 and row["peer"] is None
     assert [line.partition(":")[0] for line in run.left_out] == ["sched_sim", "vidur"]
