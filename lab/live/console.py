@@ -12,32 +12,40 @@ from lab.live.words import Both, Lang, counted, same
 from lab.policies import POLICIES
 from lab.sim import LinearCost
 from lab.sim.summary import Summary
-from lab.sim.synthetic import SYNTHETIC
+from lab.sim.synthetic import SYNTHETIC, Quantiles, SyntheticLoad
 from lab.sim.tally import summarize
 
-NUM_REQUESTS = 200
-MAX_STEPS = 10_000  # about half a second in a browser
+NUM_REQUESTS = 400
+SHORTER = 4  # than Azure's: a page's answer should not take longer than a slider's move
+MAX_STEPS = 10_000
 COST = LinearCost()  # the chapter's
 NOT_HERE = ("priority", "swap")  # all requests are alike, and the cost of copies is not in the chapter's formula
 
 KNOBS = (
     Slider("max_num_seqs", same("max_num_seqs"), (1, 2, 4, 8, 16, 32, 64, 128), 32),
-    Slider("budget", same("max_num_batched_tokens"), (128, 256, 512, 1024, 2048, 4096, 8192, 16384), 512),
-    Slider("blocks", Both("KV 块", "KV blocks"), (256, 512, 1024, 1536, 2048, 3072, 4096, 8192), 1024),
-    Slider("rate", Both("每秒到达的请求", "requests per second"), (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24), 5),
+    Slider("budget", same("max_num_batched_tokens"), (128, 256, 512, 1024, 2048, 4096, 8192), 512),
+    Slider("blocks", Both("KV 块", "KV blocks"), (64, 128, 256, 384, 512, 768, 1024, 2048), 256),
+    Slider("rate", Both("每秒到达的请求", "requests per second"), (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 96), 20),
     Slider("burstiness", Both("burstiness（1 为泊松，越小越成串）", "burstiness (1: Poisson; lower: bursts)"),
            (0.05, 0.1, 0.25, 0.5, 1, 2, 4), 1),
-    Choice("lengths", Both("长度分布", "lengths"),
-           {"azure-conv": Both("Azure 2023 对话", "Azure 2023, conversation"),
-            "azure-code": Both("Azure 2023 代码", "Azure 2023, code")}, "azure-conv"),
+    Choice("lengths", Both("长度：Azure 2023 的四分之一", "lengths: a quarter of Azure 2023's"),
+           {"azure-conv": Both("对话", "conversation"), "azure-code": Both("代码", "code")}, "azure-conv"),
     Choice("policy", Both("策略", "policy"),
            {name: same(name) for name in POLICIES if name not in NOT_HERE}, "vllm"),
 )  # fmt: skip
 
 
+def load_of(lengths: str, burstiness: float) -> SyntheticLoad:
+    def shorter(of: Quantiles) -> Quantiles:
+        return Quantiles([(percent, max(1.0, tokens / SHORTER)) for percent, tokens in of.points])
+
+    azure = SYNTHETIC[lengths]
+    return replace(azure, burstiness=burstiness, prompt=shorter(azure.prompt), output=shorter(azure.output))
+
+
 def show(values: Values, lang: Lang, width: int) -> Shown:
     """Raises ConfigError for limits that contradict each other."""
-    load = replace(SYNTHETIC[str(values["lengths"])], burstiness=float(values["burstiness"]))
+    load = load_of(str(values["lengths"]), float(values["burstiness"]))
     config = SchedulerConfig(int(values["budget"]), int(values["max_num_seqs"]))
     blocks = int(values["blocks"])
     scheduler = POLICIES[str(values["policy"])](config, CacheConfig(blocks))
@@ -73,7 +81,7 @@ def sentence(s: Summary) -> Both:
     queue = "1 request queues" if peak == 1 else f"{peak} requests queue"
     return Both(
         f"吞吐 {rate} 词元/s，抢占 {s.preemptions} 次；最多 {peak} 个请求排队，队首多半在等“{zh}”。",
-        f"{rate} tokens/s, {preemptions}; up to {queue}, and their head waits most often for {en}.",
+        f"{rate} tokens/s, {preemptions}; up to {queue}. What their head waits for most often: {en}.",
     )
 
 
@@ -82,8 +90,8 @@ def notes_of(s: Summary, is_cut: bool) -> Iterator[Both]:
         yield Both(
             f"网页上最多算 {MAX_STEPS:,} 步：到此时 {NUM_REQUESTS} 个请求中到了 {s.requests} 个，完成 {s.finished} 个，"
             "图和数字只说这一段。",
-            f"A page computes {MAX_STEPS:,} steps at most: by then {s.requests} of {NUM_REQUESTS} requests had come, "
-            f"{s.finished} of them were done, and picture and numbers are of this part.",
+            f"A page computes {MAX_STEPS:,} steps at most: by then {s.requests} of {NUM_REQUESTS} requests had come "
+            f"and {s.finished} had ended; picture and numbers are of this part.",
         )
     if s.refused:
         yield Both(

@@ -1,5 +1,6 @@
 """KV blocks over time, requests that run and wait, and what the head of the queue waits for."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -47,16 +48,21 @@ class Columns:
 
 
 def in_columns(trace: Trace, count: int) -> Columns:
-    begin = trace.steps[0].start
-    scale = (count - 1) / (trace.steps[-1].end - begin)
-    blocks, running, waiting, preempting = ([0] * count for _ in range(4))
-    for step in trace.steps:
-        for column in range(int((step.start - begin) * scale), int((step.end - begin) * scale) + 1):
-            blocks[column] = max(blocks[column], step.used_blocks)
-            running[column] = max(running[column], step.num_running)
-            waiting[column] = max(waiting[column], step.num_waiting)
-            preempting[column] += len(step.preempted)
-    return Columns(blocks, running, waiting, preempting)
+    steps, begin = trace.steps, trace.steps[0].start
+    scale = (count - 1) / (steps[-1].end - begin)
+    starts = [int((step.start - begin) * scale) for step in steps]
+    ends = [int((step.end - begin) * scale) for step in steps]
+    touching = [(bisect_left(ends, column), bisect_right(starts, column)) for column in range(count)]
+
+    def most(values: list[int]) -> list[int]:
+        return [max(values[i:j], default=0) for i, j in touching]
+
+    return Columns(
+        most([step.used_blocks for step in steps]),
+        most([step.num_running for step in steps]),
+        most([step.num_waiting for step in steps]),
+        most([len(step.preempted) for step in steps]),
+    )
 
 
 def draw_console(

@@ -99,7 +99,9 @@ QUIZ = Quiz(
             ),
             pose_throughput,
         ),
-        Question("quiz-useful", (Slider("blocks", Both("KV 块", "KV blocks"), (666, 748, 1000), 748),), pose_useful),
+        Question(
+            "quiz-useful", (Slider("blocks", Both("KV 块", "KV blocks"), (600, 666, 748, 800), 748),), pose_useful
+        ),
         Question(
             "quiz-fit",
             (

@@ -43,7 +43,7 @@ def verdict(cell: Cell, rate: float, judgement: Judgement) -> Both:
     seqs, budget = cell
     _, _, word = VERDICTS[judgement.verdict]
     zh = f"{seqs} 个并发、{budget} 个词元的预算，每秒 {rate:g} 个请求：{word.zh}"
-    en = f"{seqs} at once with a budget of {budget} tokens, under {rate:g} requests/s: {word.en}"
+    en = f"{seqs} at once with a budget of {budget} tokens, under a load of {rate:g}/s: {word.en}"
     if judgement.stable:
         return Both(f"{zh}。", f"{en}.")
     because = explain(judgement.misses[0])

@@ -20,7 +20,6 @@ from lab.live.run import simulate_up_to
 from lab.live.stream_programs import PROGRAMS
 from lab.policies import POLICIES
 from lab.sim import LinearCost, simulate
-from lab.sim.synthetic import SYNTHETIC
 from lab.sim.tally import summarize
 from lab.streams.executions import executions
 from lab.streams.model import ModelRuntime
@@ -80,7 +79,7 @@ def test_the_gantt_draws_every_chunk():
 @given(any_settings(console.FIGURE))
 def test_the_console_has_the_simulators_own_summary(setting):
     config = SchedulerConfig(setting["budget"], setting["max_num_seqs"])
-    load = replace(SYNTHETIC[setting["lengths"]], burstiness=setting["burstiness"])
+    load = console.load_of(setting["lengths"], setting["burstiness"])
     requests = load.requests(console.NUM_REQUESTS, rate=setting["rate"])
     trace = simulate(requests, POLICIES[setting["policy"]](config, CacheConfig(setting["blocks"])), LinearCost())
     if len(trace.steps) <= console.MAX_STEPS:
@@ -91,7 +90,7 @@ def test_a_run_too_long_is_cut_and_says_where():
     reply = json.loads(answer("console", '{"max_num_seqs": 1}', "en", 680))
     assert reply["numbers"]["steps"] == console.MAX_STEPS
     (note,) = reply["notes"]
-    assert f"{console.MAX_STEPS:,} steps" in note and f"{reply['numbers']['finished']} of them were done" in note
+    assert f"{console.MAX_STEPS:,} steps" in note and f"{reply['numbers']['finished']} had ended" in note
 
 
 @given(st.integers(0, 12))
@@ -127,8 +126,8 @@ def test_the_console_says_one_preemption_and_one_request():
 
 
 def test_the_console_has_a_bar_for_every_reason_to_wait():
-    root = ET.fromstring(json.loads(answer("console", '{"rate": 24, "max_num_seqs": 8}', "en", 680))["svg"])
-    waited = numbers("console", rate=24, max_num_seqs=8)["waiting_reasons"]
+    root = ET.fromstring(json.loads(answer("console", '{"rate": 96, "max_num_seqs": 8}', "en", 680))["svg"])
+    waited = numbers("console", rate=96, max_num_seqs=8)["waiting_reasons"]
     texts = [text.text for text in root.iter(f"{SVG}text")]
     assert waited["max_seqs"] > 0
     for reason in console.REASONS:

@@ -69,7 +69,7 @@ def check(name: str, setting: dict) -> None:
         keys[lang] = [radio.get("value") for radio in options.iter("input")]
         assert reply["right"] in keys[lang] and len(set(keys[lang])) == len(keys[lang])
         shown = ["".join(label.itertext()).strip() for label in options.iter("label")]
-        assert len(set(shown)) == len(shown)
+        assert len(set(shown)) == len(shown) >= 2
         right = shown[keys[lang].index(reply["right"])]
         assert "".join(said.find("p").itertext()).startswith(right)
         words = "".join(options.find("p").itertext()) + "".join(said.itertext())
@@ -96,7 +96,6 @@ def test_the_answers_follow_the_lab(monkeypatch):
 
 
 def test_a_prompt_shorter_than_a_chunk_is_one_chunk_even_for_who_forgets_the_rest():
-    assert [option.key for option in pose("quiz-chunks", prompt=512, budget=1024).options] == ["1"]
     assert [option.key for option in pose("quiz-alone", prompt=100, budget=512).options] == ["1", "4"]
 
 
@@ -105,6 +104,7 @@ def test_one_is_not_several():
         posed = pose("quiz-copy", **setting)
         (because,) = (option.because.en for option in posed.options if option.key == posed.right)
         assert because.startswith(f"{right} execution")
+    assert "each has 1 decode in it" in pose("quiz-chunks", decoders=1).text.en
 
 
 def test_waits_rule_out_values_and_the_fewest_leave_one():
