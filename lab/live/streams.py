@@ -58,7 +58,8 @@ def show(program: Editable, values: Values, lang: Lang, width: int) -> Shown:
 
 
 def where(op: Op, lang: Lang) -> str:
-    return f"“{op.label}” ({Both('主机', 'host').of(lang) if op.stream == HOST else op.stream})"
+    actor = Both("主机", "host").of(lang) if op.stream == HOST else op.stream
+    return Both(f"“{op.label}”（{actor}）", f"“{op.label}” ({actor})").of(lang)
 
 
 def rows_of(verdict: Verdict, want: float) -> Iterator[tuple[Both, Both]]:

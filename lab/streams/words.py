@@ -20,27 +20,27 @@ NAMES: dict[Kind, dict[Lang, str]] = {
 
 HAPPENED: dict[Kind, dict[Lang, str]] = {
     Kind.READ_AFTER_WRITE: {
-        "zh": "{second} 读 {tensor}，而 {first} 可能还没写完",
+        "zh": "{second}读 {tensor}，而 {first}可能还没写完",
         "en": "{second} reads {tensor}, and {first} may not have written it yet",
     },
     Kind.WRITE_AFTER_WRITE: {
-        "zh": "{second} 写 {tensor}，而 {first} 可能之后才写",
+        "zh": "{second}写 {tensor}，而 {first}可能之后才写",
         "en": "{second} writes {tensor}, and {first} may write it later",
     },
     Kind.WRITE_AFTER_READ: {
-        "zh": "{second} 改写 {tensor}，而 {first} 可能还没读完",
+        "zh": "{second}改写 {tensor}，而 {first}可能还没读完",
         "en": "{second} writes {tensor}, and {first} may not have read it yet",
     },
     Kind.USE_AFTER_FREE: {
-        "zh": "{second} 用的字节原属 {tensor}，已分给 {new}，而 {first} 可能还在用",
+        "zh": "{second}用的字节原属 {tensor}，已分给 {new}，而 {first}可能还在用",
         "en": "{second} uses bytes that were {tensor}'s and are {new}'s now, and {first} may still use them",
     },
     Kind.FREED_EARLY: {
-        "zh": "{second}，而 {first} 可能还在用它",
+        "zh": "{second}，而 {first}可能还在用它",
         "en": "{second}, and {first} may still use it",
     },
     Kind.TOUCHED_EARLY: {
-        "zh": "{second} 使用 {tensor}，却没排在 {first} 之后，那些字节的旧主人可能还没用完",
+        "zh": "{second}使用 {tensor}，却没排在 {first}之后，那些字节的旧主人可能还没用完",
         "en": "{second} uses {tensor} without coming after {first}, so the bytes may still be in their old owner's use",
     },
 }
@@ -65,7 +65,7 @@ def where(op: Op, lang: Lang) -> str:
     place = f"{Path(op.line.file).name}:{op.line.number}"
     if "ipykernel" in op.line.file:  # a notebook's cell, whose file is named by a hash
         place = {"zh": f"第 {op.line.number} 行", "en": f"line {op.line.number}"}[lang]
-    return f"`{op.label}` ({actor}, {place})"
+    return {"zh": f"`{op.label}`（{actor}，{place}）", "en": f"`{op.label}` ({actor}, {place})"}[lang]
 
 
 def explain(hazard: Hazard, lang: Lang = "en", place: Callable[[Op, Lang], str] = where) -> str:

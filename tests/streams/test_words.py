@@ -56,7 +56,7 @@ def test_every_kind_is_explained_in_both_languages(kind):
 
 def test_the_host_has_a_name_in_either_language():
     (hazard,) = examine(find("d2h_read").variant("broken").run).hazards
-    assert "(主机, host.py:" in explain(hazard, "zh") and "(host, host.py:" in explain(hazard)
+    assert "（主机，host.py:" in explain(hazard, "zh") and "(host, host.py:" in explain(hazard)
 
 
 def test_a_cell_of_a_notebook_is_known_by_its_line_alone():
@@ -64,5 +64,5 @@ def test_a_cell_of_a_notebook_is_known_by_its_line_alone():
     scope: dict = {}
     exec(compile(code, "ipykernel_7/123.py", "exec"), scope)
     (hazard,) = examine(scope["program"]).hazards
-    assert "(side, line 3)" in explain(hazard) and "(side, 第 3 行)" in explain(hazard, "zh")
+    assert "(side, line 3)" in explain(hazard) and "（side，第 3 行）" in explain(hazard, "zh")
     assert "123.py" not in explain(hazard)
