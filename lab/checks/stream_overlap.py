@@ -7,7 +7,8 @@ import torch
 
 from lab.checks.stream_costs import between, gate, mark, median_us
 from lab.measure.records import Row
-from lab.streams_torch.profile import Work, profiled
+from lab.streams.trace import Work
+from lab.streams_torch.profile import profiled
 
 MATRIX_SIZES = (64, 256, 1024, 2048, 4096)
 PRODUCTS = 10  # on each stream

@@ -12,10 +12,10 @@ from lab.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from lab.streams.catalogue import Program, Variant
-    from lab.streams.trace import Trace
+    from lab.streams.trace import Trace, Work
     from lab.streams.verdict import Verdict
 
-    Run = tuple[Variant, Verdict, Trace | None]  # a trace, where the backend keeps one
+    Run = tuple[Variant, Verdict, Trace | list[Work]]  # CUDA leaves what its profiler saw
 
 ROW = "{:>16}  {:>6}  {:>6}  {:>5}  {:>6}  {:>9}  {:>8}  {:>8}  {:>7}  {:>8}  {:>8}  {:>8}"
 HEAD = (
@@ -51,16 +51,16 @@ def run(args: argparse.Namespace) -> int:
             print_json({name: [variant.name for variant in p.variants] for name, p in PROGRAMS.items()})
         return 0
     program = find(args.program)
-    if (args.picture or args.trace) and args.backend == "cuda":
+    if args.picture and args.backend == "cuda":
         raise ConfigError(
-            "--picture and --trace need the times of every operation: the backends model and threads have them"
+            "--picture draws host and memory too, which CUDA doesn't tell: take --trace, or another backend"
         )
     runs = list(run_variants(program, args.variant, args.backend))
     print_runs(program, runs)
     if args.picture:
         write_picture(args.picture, program, runs)
     if args.trace:
-        write_json(args.trace, streams_document(traces(program, runs)))
+        write_json(args.trace, streams_document(named(program, runs)))
     if args.json:
         print_json({"program": program.name, "backend": args.backend, "variants": [as_json(*run) for run in runs]})
     return int(not all(verdict.agrees(variant) for variant, verdict, _ in runs))
@@ -107,22 +107,26 @@ def cell(value: float | None, spec: str) -> str:
     return "-" if value is None else format(value, spec)
 
 
-def traces(program: "Program", runs: list["Run"]) -> list[tuple[str, "Trace"]]:
-    return [(f"{program.name}: {variant.name}", trace) for variant, _, trace in runs if trace is not None]
+def named(program: "Program", runs: list["Run"]) -> list[tuple[str, "Trace | list[Work]"]]:
+    return [(f"{program.name}: {variant.name}", times) for variant, _, times in runs]
 
 
 def write_picture(path: Path, program: "Program", runs: list["Run"]) -> None:
     from lab.show.language import language
     from lab.streams.picture import draw
     from lab.streams.svg import stand_alone
+    from lab.streams.trace import Trace
 
-    write_text(path, stand_alone(draw(traces(program, runs), language())))
+    traces = [(name, times) for name, times in named(program, runs) if isinstance(times, Trace)]
+    write_text(path, stand_alone(draw(traces, language())))
     print(f"drew {path}")
 
 
-def as_json(variant: "Variant", verdict: "Verdict", trace: "Trace | None") -> dict[str, Any]:
+def as_json(variant: "Variant", verdict: "Verdict", times: "Trace | list[Work]") -> dict[str, Any]:
+    from lab.streams.trace import Trace
     from lab.streams.words import explain
 
+    path = [launched.kernel.label for launched in times.critical_path()] if isinstance(times, Trace) else None
     value = verdict.value if verdict.value is not None and math.isfinite(verdict.value) else None
     hazards = [
         {
@@ -142,6 +146,6 @@ def as_json(variant: "Variant", verdict: "Verdict", trace: "Trace | None") -> di
         "error": verdict.error,
         **asdict(verdict.measures),
         "speed_up": verdict.measures.speed_up,
-        "critical_path": trace and [launched.kernel.label for launched in trace.critical_path()],
+        "critical_path": path,
         "as_expected": verdict.agrees(variant),
     }

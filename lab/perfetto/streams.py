@@ -1,4 +1,5 @@
-"""A run of a stream program: a track for the host and for each stream, the races, and the memory that is held."""
+"""A run of a stream program: a track for the host and for each stream, the races, and the memory that is held. Of a run
+on CUDA, what the profiler saw of its streams."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,16 +9,19 @@ from typing import Any
 from lab.perfetto.events import MICROSECOND, Process, document
 from lab.streams.races import Op
 from lab.streams.runtime import HOST
-from lab.streams.trace import Trace
+from lab.streams.trace import Trace, Work
 
 
-def streams_document(runs: Sequence[tuple[str, Trace]]) -> dict[str, Any]:
+def streams_document(runs: Sequence[tuple[str, Trace | Sequence[Work]]]) -> dict[str, Any]:
     """Each named run as a process of its own, all from the time 0 of their machines."""
     processes = []
-    for pid, (name, trace) in enumerate(runs, start=1):
+    for pid, (name, run) in enumerate(runs, start=1):
         process = Process(pid, name, MICROSECOND)
-        add_operations(process, trace)
-        add_memory(process, trace)
+        if isinstance(run, Trace):
+            add_operations(process, run)
+            add_memory(process, run)
+        else:
+            add_works(process, run)
         processes.append(process)
     return document(*processes)
 
@@ -52,3 +56,10 @@ def add_memory(process: Process, trace: Trace) -> None:
     for at, change in sorted(changes.items()):
         held += change
         process.counter("memory", at, {"bytes": held})
+
+
+def add_works(process: Process, works: Sequence[Work]) -> None:
+    """What the device did, in order of its start and from the first on."""
+    for work in works:
+        start = work.start - works[0].start
+        process.slice(f"stream {work.stream}", work.name, start, start + work.us, copied_bytes=work.nbytes)

@@ -1,4 +1,5 @@
-"""What a run of the model leaves behind: operations with their times, tenants of memory, hazards, and measures."""
+"""What a run of the model leaves behind: operations with their times, tenants of memory, hazards, and measures; and
+what a profiler saw of a device."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,6 +43,22 @@ class Launched:
     kernel: Kernel
     op: Op
     item: Item
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kernel or copy as a profiler saw it, on the stream of CUDA's number; times in microseconds. `nbytes` is 0 for a
+    kernel."""
+
+    name: str
+    stream: int
+    start: float
+    us: float
+    nbytes: int = 0
+
+    @property
+    def is_device_copy(self) -> bool:
+        return "Memcpy DtoD" in self.name
 
 
 @dataclass(frozen=True)

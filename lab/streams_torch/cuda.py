@@ -19,7 +19,8 @@ from lab.model.device import resolve_device
 from lab.streams.catalogue import N
 from lab.streams.runtime import MAIN, CaptureError, Event, Graph, Measures, Place, ProgramError, Runtime, Tensor
 from lab.streams.timeline import Item, overlap
-from lab.streams_torch.profile import Work, profiled
+from lab.streams.trace import Work
+from lab.streams_torch.profile import profiled
 
 STRETCH = 5
 CAPTURE_RULES = {  # in CUDA's error texts

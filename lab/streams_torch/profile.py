@@ -4,29 +4,15 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from lab.streams.trace import Work
+
 DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")  # categories of a Kineto trace
-
-
-@dataclass(frozen=True)
-class Work:
-    """A kernel or copy as the device ran it; times in microseconds. `nbytes` is 0 for a kernel."""
-
-    name: str
-    stream: int
-    start: float
-    us: float
-    nbytes: int = 0
-
-    @property
-    def is_device_copy(self) -> bool:
-        return "Memcpy DtoD" in self.name
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from lab.checks.suite import jobs, make_experiment
 from lab.cli import main
 from lab.measure.records import dumps
 from lab.streams.programs import find
+from lab.streams.trace import Work
 from lab.streams.verdict import examine
 from lab.streams_torch import backends, cuda
-from lab.streams_torch.profile import Work
 from tests.streams_torch.cpu_cuda import cpu_cuda
 
 GPU = torch.device("cuda", 0)

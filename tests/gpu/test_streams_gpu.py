@@ -1,5 +1,7 @@
 """Streams on a GPU: the catalogue's verdicts, missing waits again and again, the sanitizer, and the engine's swap."""
 
+import json
+
 import pytest
 import torch
 
@@ -10,6 +12,8 @@ from lab.core import SamplingParams
 from lab.engine import Engine
 from lab.model.device import SideStream
 from lab.model.weights import load_model
+from lab.perfetto.streams import streams_document
+from lab.perfetto.validate import validate
 from lab.policies.swap import Swap
 from lab.streams.programs import PROGRAMS, find
 from lab.streams_torch.backends import run_on_cuda
@@ -22,8 +26,15 @@ BLOCK = 4 * 2 * 4 * 2 * 32 * 4  # bytes of 4 tokens in the tiny model, float32
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_variant_comes_to_the_expected_verdict(device: torch.device, name: str) -> None:
     for variant in find(name).variants:
-        verdict, _ = run_on_cuda(find(name), variant)
+        verdict, works = run_on_cuda(find(name), variant)
         assert verdict.agrees(variant), (variant.name, verdict)
+        validate(json.loads(json.dumps(streams_document([(variant.name, works)]))))
+
+
+def test_a_trace_has_both_streams_of_a_program(device: torch.device) -> None:
+    _, works = run_on_cuda(find("raw"), find("raw").variant("event"))
+    contents = validate(streams_document([("raw", works)]))
+    assert contents.tracks == 2 and contents.kinds["slices"] == len(works) >= 2
 
 
 @pytest.mark.parametrize("rows_of", [missing_waits, sanitizer, hidden_copies])

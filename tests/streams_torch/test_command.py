@@ -17,6 +17,6 @@ def test_on_threads(capsys, tmp_path):
 
 def test_cuda_needs_a_gpu_and_draws_nothing(capsys):
     assert main(["streams", "raw", "--backend", "cuda", "--picture", "lanes.svg"]) == 2
-    assert "--picture and --trace need the times of every operation" in capsys.readouterr().err
+    assert "--picture draws host and memory too, which CUDA doesn't tell" in capsys.readouterr().err
     assert main(["streams", "raw", "--backend", "cuda"]) == 2
     assert "PyTorch sees no CUDA device" in capsys.readouterr().err

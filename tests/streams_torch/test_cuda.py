@@ -8,14 +8,16 @@ from contextlib import contextmanager
 
 import pytest
 
+from lab.cli import main
 from lab.core.errors import LabError
+from lab.perfetto.validate import read_trace
 from lab.streams.programs import PROGRAMS, find
 from lab.streams.runtime import CaptureError, ProgramError
+from lab.streams.trace import Work
 from lab.streams.verdict import examine
 from lab.streams_torch import backends, cuda, profile
 from lab.streams_torch.backends import run_on_cuda
 from lab.streams_torch.cuda import CudaRuntime, capture_error
-from lab.streams_torch.profile import Work
 from tests.streams_torch.cpu_cuda import cpu_cuda
 
 
@@ -65,6 +67,21 @@ def test_measures_are_those_of_the_profile(device):
     measures = rt.measures()
     assert (measures.device_copies, measures.device_bytes) == (1, 2**20)
     assert measures.solo == 60 and measures.overlap == pytest.approx(10 / 50) and measures.makespan > 0
+
+
+def test_a_trace_has_a_track_for_each_stream_and_its_works_from_the_first_on(device, tmp_path):
+    out = tmp_path / "out.json"
+    assert main(["streams", "war", "--variant", "copy-out", "--backend", "cuda", "--trace", str(out)]) == 0
+    contents = read_trace(out)
+    assert (contents.kinds["slices"], contents.tracks, contents.start, contents.end) == (3, 2, 0, 50)
+    events = json.loads(out.read_text())["traceEvents"]
+    tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    slices = [(tracks[e["tid"]], e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
+    assert slices[1:] == [
+        ("stream 20", "spin_kernel(long)", 10.5, 30.0),
+        ("stream 7", "Memcpy HtoD (Pinned -> Device)", 40.5, 9.5),
+    ]
+    assert events[0]["args"]["name"] == "war: copy-out"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
