@@ -9,7 +9,7 @@ from lab.policies import POLICIES, ForecastRatio, LookAhead, Peak, Reserve, Shor
 from lab.policies.forecast import DECAY, INIT_RATIO, MAX_EXPECTED_TOKENS, MIN_RATIO, outstanding
 from lab.policies.prefill_first import decodes
 from lab.policies.shortest_first import ShortestQueue
-from tests.policies.by_hand import request, run_step
+from tests.policies.by_hand import request, run_step, step
 
 
 def admitted_at_once(policy: str, num_blocks: int) -> list[str]:
@@ -115,11 +115,11 @@ def test_pure_shortest_first_starves_a_long_request_and_ageing_ends_it():
         scheduler = ShortestFirst(SchedulerConfig(8, 8), CacheConfig(100, 4), max_skip)
         scheduler.submit(request("long", 32, 1))
         started = None
-        for step in range(1, 1001):
+        for number in range(1, 1001):
             for i in range(2):
-                scheduler.submit(request(f"short-{step}-{i}", 4, 1, arrival=step))
+                scheduler.submit(request(f"short-{number}-{i}", 4, 1, arrival=number))
             if "long" in run_step(scheduler):
-                started = step
+                started = number
                 break
         assert started == starts
 
@@ -135,9 +135,7 @@ def test_priority_goes_first_and_the_latest_of_the_least_important_is_preempted(
             scheduler.submit(request(name, 4, 9, arrival=i, priority=priority))
         preempted = set()
         while scheduler.has_unfinished:
-            plan = scheduler.schedule()
-            preempted |= set(plan.preempted)
-            scheduler.update(plan, dict.fromkeys(plan.num_tokens, 0))
+            preempted |= set(step(scheduler).preempted)
         assert preempted == {victim}
 
 

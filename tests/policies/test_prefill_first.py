@@ -1,11 +1,7 @@
 """Chunks that never mix, and chunks by turns, beside vLLM's mixing: two decodes and a prompt of 512, budget 64."""
 
-import pytest
-
 from lab.core import CacheConfig, Request, SamplingParams, SchedulerConfig
-from lab.core.metrics import longest_gap
 from lab.policies import POLICIES
-from lab.sim import LinearCost, simulate
 from tests.policies.by_hand import run_step
 
 
@@ -42,16 +38,3 @@ def test_who_has_nothing_to_do_passes_and_keeps_its_turn():
     assert [run_step(scheduler) for _ in range(3)] == [{"a": 4}, {"a": 1}, {"a": 1}]  # no prompt: decodes again
     scheduler.submit(Request("b", range(100), SamplingParams(2)))
     assert [run_step(scheduler) for _ in range(4)] == [{"b": 64}, {"a": 1}, {"b": 36}, {"a": 1, "b": 1}]
-
-
-@pytest.mark.parametrize(
-    "policy, budget, gap_ms",
-    [("prefill-first", 512, 126.94), ("vllm", 512, 15.24), ("vllm", 128, 7.56), ("alternate", 512, 20.26)],
-)
-def test_the_gap_of_a_decode_beside_eight_chunks_of_512(policy, budget, gap_ms):
-    """One decode and a prompt of 8 x 512: 8 x 15.24 + 5.02 ms apart, 15.24, and with small chunks 7.56."""
-    scheduler = POLICIES[policy](SchedulerConfig(budget, 8), CacheConfig(400))
-    decode = Request("decode", range(4), SamplingParams(60))
-    prompt = Request("prompt", range(8 * 512), SamplingParams(1), arrival=0.010)
-    trace = simulate([decode, prompt], scheduler, LinearCost())
-    assert longest_gap(trace) * 1e3 == pytest.approx(gap_ms)

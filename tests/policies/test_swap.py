@@ -4,26 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.core import CacheConfig, ConfigError, Request, RequestState, SamplingParams, SchedulerConfig
+from lab.core import CacheConfig, ConfigError, RequestState, SchedulerConfig
 from lab.policies.swap import BlockCopy, Swap
+from tests.policies.by_hand import request, step
 
 
 def scheduler(num_blocks: int, num_cpu_blocks: int, max_num_seqs: int = 8, budget: int = 64) -> Swap:
     return Swap(SchedulerConfig(budget, max_num_seqs), CacheConfig(num_blocks, 4, num_cpu_blocks=num_cpu_blocks))
 
 
-def step(swap: Swap):
-    plan = swap.schedule()
-    swap.update(plan, dict.fromkeys(plan.num_tokens, 0))
-    return plan
-
-
 def test_the_newest_goes_out_and_comes_back_before_anybody_new():
     swap = scheduler(num_blocks=4, num_cpu_blocks=4)
     for name in "ab":
-        swap.submit(Request(name, range(8), SamplingParams(max_tokens=5)))
+        swap.submit(request(name, 8, 5))
     step(swap)
-    swap.submit(Request("new", range(1), SamplingParams(max_tokens=1)))
+    swap.submit(request("new", 1, 1))
     plan = step(swap)  # a needs a third block
     assert plan.swapped_out == (BlockCopy("b", device=(2, 3), host=(0, 1)),) and plan.preempted == ("b",)
     assert swap.requests["b"].state is RequestState.PREEMPTED and swap.requests["b"].num_computed_tokens == 8
@@ -54,9 +49,9 @@ def test_priority_and_swap_contradict_each_other():
 )
 def test_every_request_ends_with_its_tokens_and_every_block_is_back(sizes, num_blocks, num_cpu_blocks, budget):
     swap = scheduler(num_blocks, num_cpu_blocks, budget=budget)
-    requests = [Request(str(i), range(p), SamplingParams(max_tokens=m)) for i, (p, m) in enumerate(sizes)]
-    for request in requests:
-        swap.submit(request)
+    requests = [request(str(i), prompt, max_tokens) for i, (prompt, max_tokens) in enumerate(sizes)]
+    for each in requests:
+        swap.submit(each)
     out = back = 0
     while swap.has_unfinished:
         plan = step(swap)

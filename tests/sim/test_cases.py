@@ -11,7 +11,7 @@ from lab.core import (
     SchedulerConfig,
     StepPlan,
 )
-from lab.core.metrics import request_metrics
+from lab.core.metrics import longest_gap, request_metrics
 from lab.policies import POLICIES
 from lab.sim import LinearCost, simulate
 from lab.sim.summary import Summary
@@ -106,15 +106,19 @@ def test_longer_than_the_pool_by_one(prompt, max_tokens, refused):
         assert "33" in trace.refused["a"] and "32" in trace.refused["a"]
 
 
-@pytest.mark.parametrize("policy, budget, steps", [("prefill-first", 512, 9), ("vllm", 512, 1), ("vllm", 128, 1)])
-def test_the_gap_of_a_decode_beside_a_long_prompt_in_steps(policy, budget, steps):
-    """sglang#32549: one decode and a prompt of 8 x 512."""
+@pytest.mark.parametrize(
+    "policy, budget, steps, gap_ms",
+    [("prefill-first", 512, 9, 126.94), ("alternate", 512, 2, 20.26), ("vllm", 512, 1, 15.24), ("vllm", 128, 1, 7.56)],
+)
+def test_the_gap_of_a_decode_beside_a_long_prompt(policy, budget, steps, gap_ms):
+    """sglang#32549: one decode and a prompt of 8 x 512. 8 x 15.24 + 5.02 ms apart where it goes first."""
     scheduler = POLICIES[policy](SchedulerConfig(budget, 8), CacheConfig(400))
     decode = Request("decode", range(4), SamplingParams(60))
     prompt = Request("prompt", range(8 * 512), SamplingParams(1), arrival=0.010)
     trace = simulate([decode, prompt], scheduler, LinearCost())
     seen = [index for index, step in enumerate(trace.steps) if "decode" in step.num_tokens]
     assert max(b - a for a, b in zip(seen, seen[1:])) == steps
+    assert longest_gap(trace) * 1e3 == pytest.approx(gap_ms)
 
 
 class NotedContext(LinearCost):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from lab.cli import main
 from lab.sim.scenario import any_tokens, read_scenarios
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "vllm-0.33.0-schedules.jsonl"
@@ -19,15 +18,15 @@ LATENCIES = ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "queue_ms")
 
 
 @pytest.fixture
-def simulate(tmp_path, capsys):
-    def run(*loads, options=()):
+def simulate(simulate, tmp_path):
+    """The command on a file of these loads."""
+
+    def simulate_loads(*loads, options=()):
         path = tmp_path / "load.jsonl"
         path.write_text("\n".join(load if isinstance(load, str) else json.dumps(load) for load in loads))
-        status = main(["simulate", str(path), "--json", *options])
-        out, err = capsys.readouterr()
-        return (status, json.loads(out.splitlines()[-1])) if status == 0 else (status, err)
+        return simulate(path, *options)
 
-    return run
+    return simulate_loads
 
 
 def load(n=64, shape=(64, 64), **fields) -> dict:

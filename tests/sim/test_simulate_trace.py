@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from lab.cli import main
-
 CONFIG = {"num_blocks": 20, "max_num_seqs": 8, "max_num_batched_tokens": 256}
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 
@@ -30,16 +28,6 @@ def mooncake(path: Path, n: int) -> Path:
     lines = [{"timestamp": 1000 * s, "input_length": p, "output_length": m} for s, p, m in rows(n)]
     path.write_text("\n".join(map(json.dumps, lines)))
     return path
-
-
-@pytest.fixture
-def simulate(capsys):
-    def run(path, *options):
-        status = main(["simulate", str(path), "--json", *options])
-        out, err = capsys.readouterr()
-        return (status, json.loads(out.splitlines()[-1])) if status == 0 else (status, err)
-
-    return run
 
 
 def test_a_trace_and_the_load_with_its_arrivals_are_one(simulate, tmp_path):
