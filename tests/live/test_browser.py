@@ -14,6 +14,12 @@ from tests.live.pages import BOOT_MS, check_access, check_answers, figure, run
 from tests.live.settings import random_settings
 from tools.settings import ROOT
 
+HIDE = """async (root) => {
+  root.hidden = true;
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return root.querySelector(".live-picture").hasAttribute("aria-busy");
+}"""
+
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_browser_answers_as_cpython_does(visit, name):
@@ -114,6 +120,7 @@ def test_a_phone_has_the_narrow_picture_and_nothing_sticks_out(visit):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.set_viewport_size({"width": 900, "height": 740})
     expect(root.locator("svg")).to_have_attribute("viewBox", re.compile("^0 0 680 "))
+    assert not root.evaluate(HIDE), "what is not shown is not narrow"
 
 
 def test_one_number_in_three_languages():

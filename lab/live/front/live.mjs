@@ -111,7 +111,8 @@ export class Figure {
   }
 
   resized() {
-    if (this.asked && this.picture.clientWidth >= NEEDED !== this.asked.isWide) this.request(this.asked.settings);
+    const width = this.picture.clientWidth;    // 0 while nothing of it is shown
+    if (this.asked && width && width >= NEEDED !== this.asked.isWide) this.request(this.asked.settings);
   }
 
   show(answer) {
