@@ -201,9 +201,11 @@ def side(who: str, requests: int, runs: list[Simulated]) -> dict[str, float]:
 
 
 def asked(run: Run) -> Iterator[Row]:
-    if run.trace is None:
+    if run.trace:
+        source = str(run.trace.resolve())
+    else:
+        source = SYNTHETIC
         run.left_out.append(f"a real trace: {SYNTHETIC} is made up by its statistics; give --trace {WHERE}")
-    source = str(run.trace.resolve()) if run.trace else SYNTHETIC
     return measured_in(python_of("sims"), "bench.simulators", run, source=source)
 
 
