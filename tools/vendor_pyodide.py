@@ -23,7 +23,8 @@ PYODIDE = NPM / "node_modules/pyodide"
 PACKAGES = ("core", "live", "policies", "sim", "streams")  # of lab: what lab.live may import
 SCRIPTS = ("pyodide.mjs", "pyodide.asm.mjs")
 WASM = "pyodide.asm.wasm"
-NOTICES = ("NOTICE.txt", "LICENSE-python.txt")  # what has to go with these files; the credits page links to them
+# What has to go with these files; the credits page links to them.
+NOTICES = ("NOTICE.txt", "LICENSE-python.txt", "LICENSE-libraries.txt")
 
 
 class CannotVendor(Exception):

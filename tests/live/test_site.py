@@ -16,7 +16,7 @@ from lab.streams.svg import ON_DARK, PAPER, TEXT_SIZE, dark_rules
 from tests.book.conftest import site
 from tests.live.pages import BOOT_MS, figure, run
 from tools.settings import LANGUAGES, ROOT
-from tools.vendor_pyodide import TARGET
+from tools.vendor_pyodide import NOTICES, TARGET
 
 __all__ = ["site"]  # a fixture
 
@@ -204,5 +204,5 @@ def test_only_pages_with_figures_load_their_script_and_style(site, lang):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_credits_lead_to_the_licences_in_the_site(site, address, lang):
     text = (site / lang / "credits.html").read_text(encoding="utf-8")
-    for name in ("NOTICE.txt", "LICENSE-python.txt"):
+    for name in NOTICES:
         assert f'href="../live/{name}"' in text and (site / "live" / name).exists()

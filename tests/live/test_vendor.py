@@ -3,13 +3,14 @@
 import gzip
 import io
 import json
+import re
 import zipfile
 
 import pytest
 
 from tools import vendor_pyodide
 from tools.settings import SOURCES
-from tools.vendor_pyodide import HERE, PYODIDE, TARGET, CannotVendor, fetch, lab_files, main, state, vendor
+from tools.vendor_pyodide import HERE, PYODIDE, TARGET, WASM, CannotVendor, fetch, lab_files, main, state, vendor
 
 BUDGET = 5_000_000  # bytes after the click, from a server that compresses scripts
 
@@ -52,6 +53,15 @@ def test_the_licences_are_named_in_the_versions_that_are_shipped(live_site):
         assert notice.count(f"{name} {version}") >= 1 and page.count(f"{name} {version}") == 2, (name, version)
     assert "Mozilla Public License 2.0" in notice and "https://github.com/pyodide/pyodide/tree/" in notice
     assert "PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2" in (TARGET / "LICENSE-python.txt").read_text()
+
+
+def test_the_notice_has_the_libraries_in_the_versions_that_are_linked(live_site):
+    notice, wasm = (TARGET / "NOTICE.txt").read_text(), (PYODIDE / WASM).read_bytes()
+    linked = "zlib|bzip2|Zstandard|libmpdec|Expat|liblzma|SQLite|Emscripten"
+    named = dict(re.findall(rf"\b({linked}) (\d+[.\d]*\d)", notice))
+    assert sorted(named) == sorted(linked.split("|"))
+    assert {name for name, version in named.items() if version.encode() not in wasm} == set()
+    assert {name for name in re.findall(r"[A-Z]+-\w+\.txt", notice) if not (TARGET / name).exists()} == set()
 
 
 def test_without_npm_it_says_what_to_install(monkeypatch, tmp_path, capsys):
