@@ -62,7 +62,7 @@ def rows_of(s: Summary) -> Iterator[tuple[Both, str]]:
     yield Both("吞吐", "throughput"), f"{s.output_tokens_per_s:,.0f} tokens/s"
     for name, metric in (("TTFT", s.ttft), ("ITL", s.itl)):
         if metric.n:
-            yield same(f"{name} p50, p99"), f"{1e3 * metric.p50:,.1f} ms, {1e3 * metric.p99:,.1f} ms"
+            yield same(f"{name} p50, p99"), f"{1e3 * metric.p50:,.1f}, {1e3 * metric.p99:,.1f} ms"
     yield Both("最长间隔", "longest gap"), f"{1e3 * s.longest_gap:,.1f} ms"
     yield Both("有用 / 算过的词元", "useful / computed tokens"), f"{100 * s.useful_ratio:.1f} %"
     yield Both("抢占", "preemptions"), f"{s.preemptions:,}"

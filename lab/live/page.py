@@ -11,7 +11,7 @@ from lab.live.knobs import Knob, Slider
 from lab.live.registry import answer
 from lab.live.words import Both, Lang
 
-RUN = Both("在这里运行（首次加载 Python，约 5\u00a0MB）", "Run it here (loads Python once, about 5\u00a0MB)")
+RUN = Both("在这里运行（加载 Python，约 5\u00a0MB）", "Run it here (loads Python once, about 5\u00a0MB)")
 RESET = Both("恢复原样", "Start over")
 # What the script says while it works; {} is the reason.
 WORDS = {
