@@ -35,7 +35,7 @@ class OpenLoop:
         self._next = next(self._requests, None)
 
     def due(self, now: float) -> Iterator[Request]:
-        while self._next is not None and not (math.isfinite(self._next.arrival) and self._next.arrival > now):
+        while self._next is not None and not now < self._next.arrival < math.inf:
             yield self._next
             self._next = next(self._requests, None)
 

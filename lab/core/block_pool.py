@@ -14,7 +14,7 @@ class BlockPool:
         self.config = config
         self._free = list(range(config.num_blocks - 1, -1, -1))
         self._tables: dict[str, list[int]] = {}
-        self._num_slots: dict[str, int] = {}  # tokens that each table holds
+        self.num_slots: dict[str, int] = {}  # tokens that each table holds
 
     @property
     def num_free(self) -> int:
@@ -35,8 +35,6 @@ class BlockPool:
 
     def grow(self, request_id: str, num_tokens: int) -> bool:
         """Give the request the blocks it lacks for `num_tokens` tokens; False, and none, if too few are free."""
-        if num_tokens <= self._num_slots.get(request_id, 0):  # so in most calls: a block lasts for many tokens
-            return True
         missing = self.num_missing(request_id, num_tokens)
         if missing > len(self._free):
             return False
@@ -44,10 +42,10 @@ class BlockPool:
             table = self._tables.setdefault(request_id, [])
             table.extend(self._free[: -missing - 1 : -1])
             del self._free[-missing:]
-            self._num_slots[request_id] = len(table) * self.config.block_size
+            self.num_slots[request_id] = len(table) * self.config.block_size
         return True
 
     def release(self, request_id: str) -> None:
         """Take back all blocks of the request. Raises KeyError if it holds none: nothing is freed twice."""
         self._free.extend(reversed(self._tables.pop(request_id)))
-        del self._num_slots[request_id]
+        del self.num_slots[request_id]

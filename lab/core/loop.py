@@ -72,30 +72,29 @@ class Loop:
 
     def step(self) -> StepRecord:
         """One step. Raises `NoProgress`, with every request still in its place, if nothing could be planned."""
-        start = self.clock.now()
-        plan = self.scheduler.schedule()
-        if not plan.num_tokens and self.scheduler.waiting and not self.scheduler.running:
+        scheduler, start = self.scheduler, self.clock.now()
+        plan = scheduler.schedule()
+        running, waiting, used = len(scheduler.running), len(scheduler.waiting), scheduler.pool.num_used
+        if not plan.num_tokens and waiting and not running:
             raise NoProgress(self._why_no_progress())
-        running, waiting = len(self.scheduler.running), len(self.scheduler.waiting)
-        used = self.scheduler.pool.num_used
         try:
-            sampled = self.executor.execute(plan, self.scheduler) if plan.num_tokens else {}
+            sampled = self.executor.execute(plan, scheduler) if plan.num_tokens else {}
         except BaseException:  # out of memory, or the user's Ctrl-C: no request is harmed, the step can be tried again
-            self.scheduler.retract(plan)
+            scheduler.retract(plan)
             raise
         end = self.clock.now()
-        finished = self.scheduler.update(plan, sampled)
+        finished = scheduler.update(plan, sampled)
         record = StepRecord(
             start,
             end,
             plan.num_tokens,
             plan.preempted,
-            tuple(request.request_id for request in finished),
-            self.scheduler.pool.num_free,
+            tuple([request.request_id for request in finished]),
+            scheduler.pool.num_free,
             used,
             running,
             waiting,
-            self.scheduler.head_waits_for,
+            scheduler.head_waits_for,
         )
         self.trace.record_step(record, sampled)
         for request in finished:

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from lab.core.request import Request
-
 NO_CAP = sys.maxsize
 
 
@@ -32,7 +30,7 @@ class StepPlan:
         return sum(self.num_tokens.values())
 
 
-@dataclass
+@dataclass(slots=True)
 class PlanDraft:
     """A plan in the making: `left` of the token budget, and at most `cap` tokens of one request."""
 
@@ -41,19 +39,6 @@ class PlanDraft:
     plan: dict[str, int] = field(default_factory=dict)
     preempted: list[str] = field(default_factory=list)
 
-    def num_new_tokens(self, request: Request) -> int:
-        n = request.num_tokens - request.num_computed_tokens
-        most = self.cap if self.cap < self.left else self.left  # not min(): it takes three times as long
-        return n if n < most else most
-
-    def add(self, request: Request, n: int) -> None:
-        """Plan `n` tokens of the request, whose blocks it has, and count them as computed."""
-        self.plan[request.request_id] = n
-        self.left -= n
-        request.num_computed_tokens += n
-
-    def take_back(self, request: Request) -> None:
-        """Undo `add`, if there was one."""
-        n = self.plan.pop(request.request_id, 0)
-        self.left += n
-        request.num_computed_tokens -= n
+    def cut(self, num_tokens: int) -> int:
+        """How many of `num_tokens` of one request the limits let through."""
+        return min(num_tokens, self.cap, self.left)

@@ -49,7 +49,7 @@ class SamplingParams:
             raise RequestRejected(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Request:
     """One request on its way through the scheduler.
 
@@ -74,11 +74,12 @@ class Request:
 
     def append_output(self, token: int) -> FinishReason | None:
         """Take the next token. Returns why the request is over with it, if it is."""
-        self.output_token_ids.append(token)
+        output, sampling = self.output_token_ids, self.sampling
+        output.append(token)
         self.num_tokens += 1
-        if token in self.sampling.stop_token_ids:
+        if token in sampling.stop_token_ids:
             return FinishReason.STOP
-        return FinishReason.LENGTH if len(self.output_token_ids) >= self.sampling.max_tokens else None
+        return FinishReason.LENGTH if len(output) >= sampling.max_tokens else None
 
     @property
     def num_prompt_tokens(self) -> int:

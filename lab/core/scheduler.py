@@ -100,7 +100,7 @@ class Scheduler:
 
     def _chunk_cap(self) -> int:
         """Most tokens of one request in this step. A request that is alone has no cap."""
-        alone = len(self.running) + len(self.waiting) <= 1
+        alone = len(self.requests) == 1
         return NO_CAP if alone else self.config.long_prefill_token_threshold or NO_CAP
 
     def _fill(self, step: PlanDraft) -> WaitReason | None:
@@ -109,27 +109,32 @@ class Scheduler:
         return self._admit_waiting(step)
 
     def _schedule_running(self, step: PlanDraft, requests: Iterable[Request]) -> None:
+        num_slots = self.pool.num_slots
         running = RequestState.RUNNING  # looked up once: in Python 3.11 that is slow
         for request in requests:
             if request.state is not running:  # preempted for one before it
                 continue
-            n = step.num_new_tokens(request)
-            if n > 0 and self._make_room(step, request, n):
-                step.add(request, n)
+            n = request.num_tokens - request.num_computed_tokens
+            if n > 1 or not step.left:  # else a decode's one token, which no limit cuts
+                n = step.cut(n)
+            if n > 0:
+                step.plan[request.request_id] = n
+                step.left -= n
+                request.num_computed_tokens += n
+                if request.num_computed_tokens > num_slots[request.request_id]:  # seldom: a block lasts many tokens
+                    self._make_room(step, request)
 
-    def _make_room(self, step: PlanDraft, request: Request, n: int) -> bool:
-        """Blocks for `n` more tokens, whoever must give way for them; False if it is the request itself."""
-        while not self.pool.grow(request.request_id, request.num_computed_tokens + n):
-            victim = self.waiting.victim(self.running)
-            self._preempt(step, victim)
-            if victim is request:
-                return False
-        return True
+    def _make_room(self, step: PlanDraft, request: Request) -> None:
+        """Blocks for what is planned of the request, whoever must give way for them, even the request itself."""
+        while request.request_id in step.plan and not self.pool.grow(request.request_id, request.num_computed_tokens):
+            self._preempt(step, self.waiting.victim(self.running))
 
     def _preempt(self, step: PlanDraft, victim: Request) -> None:
         """Take the victim's blocks and put it back in the queue; its output so far is kept."""
         self.running.remove(victim)
-        step.take_back(victim)
+        n = step.plan.pop(victim.request_id, 0)
+        step.left += n
+        victim.num_computed_tokens -= n
         self._evict(victim)
         step.preempted.append(victim.request_id)
         victim.num_preemptions += 1
@@ -145,7 +150,7 @@ class Scheduler:
         """Admit from the head of the queue while it fits; a blocked head blocks all. Returns why it stopped."""
         while self.waiting:
             request = self.waiting.head
-            n = step.num_new_tokens(request)
+            n = step.cut(request.num_uncomputed_tokens)
             reason = self._why_wait(step, request, n)
             if reason is None and not self.pool.grow(request.request_id, request.num_computed_tokens + n):
                 reason = WaitReason.BLOCKS
@@ -153,7 +158,7 @@ class Scheduler:
                 return reason
             self.waiting.pop()
             self._admit(request)
-            step.add(request, n)
+            self._schedule_running(step, [request])
         return None
 
     def _admit(self, request: Request) -> None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from lab.core.plan import WaitReason
 from lab.core.request import FinishReason, Request
 
 
-class StepRecord(NamedTuple):
+@dataclass(slots=True)
+class StepRecord:
     """One step. Times are in seconds of the run's clock.
 
     `free_blocks` is counted after the step; the last four fields as the step was planned, before anything finished.
@@ -26,7 +26,7 @@ class StepRecord(NamedTuple):
     head_waits_for: WaitReason | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class RequestTimeline:
     """One request, in seconds of the run's clock: when it came, first ran, got each of its tokens and ended."""
 

@@ -43,9 +43,11 @@ class Tally:
         self.busy += seconds
         self.preemptions += len(step.preempted)
         self.computed += sum(step.num_tokens.values())
-        self.kv_peak = max(self.kv_peak, step.used_blocks)
+        if step.used_blocks > self.kv_peak:
+            self.kv_peak = step.used_blocks
         self.block_seconds += step.used_blocks * seconds
-        self.max_waiting = max(self.max_waiting, step.num_waiting)
+        if step.num_waiting > self.max_waiting:
+            self.max_waiting = step.num_waiting
         if step.num_waiting and step.head_waits_for is not None:
             self.waiting_reasons[step.head_waits_for] += 1
             self.waiting_reasons[WaitReason.BEHIND_HEAD] += step.num_waiting - 1
