@@ -19,7 +19,7 @@ from lab.measure.memory import PeakMemory
 from lab.model.attention import QUERY_TILE, AttentionBackend, Sdpa
 from lab.model.batch import Batch, Segment
 from lab.model.config import ModelConfig
-from lab.model.decoder import Decoder
+from lab.model.decoder import Decoder, is_few
 from lab.model.kv_store import KVStore
 
 CPU = torch.device("cpu")
@@ -116,6 +116,8 @@ def step_moments(step: Step) -> list[Moment]:
         heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         moments["norm of q"] = before | normed | {"q, k, v": q, "norm": _norm(n * heads, width, e)}
         moments["norm of k"] = before | normed | {"q, k, v": q + kv, "norm": _norm(n * kv_heads, width, e)}
+    if n > 1 and is_few(n, step.dtype, step.device):  # the products come with their columns consecutive, and are copied
+        moments["v"] = before | normed | {"q, k, v": q + 3 * kv}
     if step.device.type == "cpu":  # on a GPU the host makes the batch in its own memory
         moments["build"] = {"batch": 8 * (4 * n + 1), "block table": 8 * step.num_blocks}
     for name, parts in _attention(step).items():

@@ -115,6 +115,17 @@ class Batch:
         parts = (table[:run], tokens), (table[run:], length - tokens)
         return tuple((block_index(part, self.device), n) for part, n in parts)
 
+    @cached_property
+    def decode_mask(self) -> Tensor | None:
+        """float32 `[N, 1, 1, L]` over the L tokens of `block_table`, 0 where there is one, else -inf.
+
+        None unless the batch is several segments of one token with so little KV that it takes no time to copy.
+        """
+        if len(self.rows) == 1 or max(self.query_lens) > 1 or max(self.context_lens) > LONG_RUN:
+            return None
+        tokens = torch.arange(self.block_table.shape[1] * self.block_size, device=self.device)
+        return torch.where(tokens < self.kv_lens[:, None], 0.0, -math.inf)[:, None, None]
+
     def causal_mask(self, i: int, num_rows: int, dtype: torch.dtype) -> Tensor:
         """`[num_rows, context_lens[i]]`, what to add to the scores of the last `num_rows` rows of segment i."""
         if i not in self._masks:

@@ -16,8 +16,9 @@ from lab.model.batch import Batch
 from lab.model.config import ModelConfig
 from lab.model.errors import ModelError
 from lab.model.kv_store import KVStore
-from lab.model.rope import rope_tables, rotate_
+from lab.model.rope import Rope, rope_tables, rotate_
 
+FEW_ROWS = 32
 EMBEDDING = "model.embed_tokens.weight"
 
 
@@ -68,51 +69,61 @@ class Decoder:
         hidden = F.embedding(token_ids, self.embedding)
         rope = rope_tables(positions, self.inv_freq, self.dtype)
         for i, layer in enumerate(self.layers):
-            hidden.add_(self._attention(hidden, i, layer, rope, store, batch, attention))
+            hidden.add_(self._attention(hidden, i, rope, store, batch, attention))
             hidden.add_(self._mlp(hidden, layer))
         return self._rms_norm(hidden, self.norm)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """`[S, vocab_size]` from the rows of hidden that are wanted, `[S, hidden_size]`."""
-        return F.linear(hidden, self.lm_head)
+        return linear(hidden, self.lm_head)
 
     def _attention(
-        self,
-        hidden: Tensor,
-        index: int,
-        layer: dict[str, Tensor],
-        rope: tuple[Tensor, Tensor],
-        store: KVStore,
-        batch: Batch,
-        attention: AttentionBackend,
+        self, hidden: Tensor, index: int, rope: Rope, store: KVStore, batch: Batch, attention: AttentionBackend
     ) -> Tensor:
+        layer = self.layers[index]
         x = self._rms_norm(hidden, layer["input_layernorm.weight"])
         q, k, v = (self._heads(x, layer, name) for name in ("q", "k", "v"))
         del x
         store.write(index, batch.slots, rotate_(k, *rope), v)
         del k, v  # from here on they are read from the cache
         out = attention(rotate_(q, *rope), store, index, batch)
-        return F.linear(out.flatten(1), layer["self_attn.o_proj.weight"], layer.get("self_attn.o_proj.bias"))
+        return linear(out.flatten(1), layer["self_attn.o_proj.weight"], layer.get("self_attn.o_proj.bias"))
 
     def _heads(self, x: Tensor, layer: dict[str, Tensor], name: str) -> Tensor:
         """`[T, heads, head_dim]` of q, k or v ; Qwen2 adds a bias, Qwen3 norms each head of q and k."""
-        out = F.linear(x, layer[f"self_attn.{name}_proj.weight"], layer.get(f"self_attn.{name}_proj.bias"))
-        out = out.view(len(x), -1, self.config.head_dim)
+        out = linear(x, layer[f"self_attn.{name}_proj.weight"], layer.get(f"self_attn.{name}_proj.bias"))
+        out = out.contiguous().view(len(x), -1, self.config.head_dim)
         norm = layer.get(f"self_attn.{name}_norm.weight")
         return out if norm is None else self._rms_norm(out, norm)
 
     def _mlp(self, hidden: Tensor, layer: dict[str, Tensor]) -> Tensor:
         x = self._rms_norm(hidden, layer["post_attention_layernorm.weight"])
-        gate = F.silu(F.linear(x, layer["mlp.gate_proj.weight"]), inplace=True)
-        gate.mul_(F.linear(x, layer["mlp.up_proj.weight"]))
+        gate = F.silu(linear(x, layer["mlp.gate_proj.weight"]), inplace=True)
+        gate.mul_(linear(x, layer["mlp.up_proj.weight"]))
         del x
-        return F.linear(gate, layer["mlp.down_proj.weight"])
+        return linear(gate, layer["mlp.down_proj.weight"])
 
     def _rms_norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """RMSNorm (arXiv 1910.07467) over the last dimension: in float32 at least, the weight applied in x's dtype."""
         wide = x if x.dtype == torch.float64 else x.float()
         scale = wide.pow(2).mean(-1, keepdim=True).add_(self.config.rms_norm_eps).rsqrt_()
         return (wide * scale).to(x.dtype).mul_(weight)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`x @ weight.T + bias`, `[T, out]` from `[T, in]` and `[out, in]`.
+
+    oneDNN lays out its right operand anew at each call, which for the few rows of a decode takes longer than to
+    multiply: there the weight stands on the left, and the result is a view whose columns are consecutive.
+    """
+    if bias is not None or not is_few(len(x), x.dtype, x.device):
+        return F.linear(x, weight, bias)
+    return torch.mv(weight, x[0])[None] if len(x) == 1 else torch.mm(weight, x.t()).t()
+
+
+def is_few(rows: int, dtype: torch.dtype, device: torch.device) -> bool:
+    """Does the weight stand on the left? Up to so many rows both ways have the same bits (Xeon with AMX)."""
+    return rows <= FEW_ROWS and dtype == torch.bfloat16 and device.type == "cpu"
 
 
 def check_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> None:

@@ -74,9 +74,8 @@ def parse_dtype(name: str | torch.dtype | None, device: torch.device) -> torch.d
     if name not in DTYPES:
         raise DeviceError(f"dtype {name!r} is unknown; there is {', '.join(there)}")
     if name not in there:
-        major, minor = has or (0, 0)
         raise DeviceError(
-            f"dtype {name!r} needs compute capability 8.0, {device_name(device)} has {major}.{minor}; "
+            f"dtype {name!r} needs compute capability 8.0, {device_name(device)} has {'.'.join(map(str, has or ()))}; "
             f"there is {', '.join(there)}"
         )
     return DTYPES[name]
@@ -146,12 +145,8 @@ def total_memory(device: torch.device) -> int | None:
     """Bytes of the device's memory; None where the system does not say."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
-    return _system_memory("SC_PHYS_PAGES")
-
-
-def _system_memory(pages: str) -> int | None:
     try:
-        return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf, macOS not every name
         return None
 

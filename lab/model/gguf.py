@@ -53,11 +53,8 @@ def read_gguf(path: Path) -> tuple[ModelConfig, Iterator[tuple[str, Tensor]]]:
 
 def _config(fields: dict[str, Any], tensors: dict[str, ReaderTensor]) -> ModelConfig:
     architecture = fields.get("general.architecture", "none")
-    own = {
-        name.removeprefix(f"{architecture}."): value
-        for name, value in fields.items()
-        if name.startswith(f"{architecture}.")
-    }
+    prefix = f"{architecture}."
+    own = {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
     embedding = tensors.get("token_embd.weight")
     raw = {
         "architectures": [ARCHITECTURES.get(architecture, architecture)],

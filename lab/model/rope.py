@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lab.model.errors import ModelError
 
+Rope = tuple[Tensor, Tensor]  # cos and sin, as `rope_tables` makes them
 ROPE_TYPES = ("default", "linear", "llama3")
 
 
@@ -84,7 +85,7 @@ class RopeConfig:
         return torch.where(between, blended, stretched)
 
 
-def rope_tables(positions: Tensor, inv_freq: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def rope_tables(positions: Tensor, inv_freq: Tensor, dtype: torch.dtype) -> Rope:
     """cos and signed sin for `rotate_`, each `[T, 1, head_dim]` in `dtype`, from positions `[T]`.
 
     The angles are float32 whatever `dtype` is: they are part of the model, not of its rounding.

@@ -52,6 +52,16 @@ class Sdpa(_PerSegment):
         # kernel do: there a repeated KV head would only cost time.
         self.expands_kv = has is not None and (has < BFLOAT16_CAPABILITY or dtype not in HALF)
 
+    def __call__(self, q: Tensor, store: KVStore, layer: int, batch: Batch) -> Tensor:
+        """Short decodes in one call: a call for each would take longer than their attention."""
+        mask = batch.decode_mask
+        if mask is None:
+            return super().__call__(q, store, layer, batch)
+        pair = store.select(layer, batch.block_table.flatten(), len(q) * mask.shape[-1])
+        k, v = (x.unflatten(0, (len(q), -1)).transpose(1, 2) for x in pair)
+        grouped = q.view(len(q), k.shape[1], -1, q.shape[2])  # as in `_decode`
+        return F.scaled_dot_product_attention(grouped, k, v, mask.to(q.dtype)).reshape(q.shape)
+
     def _attend(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
         if len(q) == 1:
             return self._decode(q, store, layer, batch, i)

@@ -33,17 +33,16 @@ class Varlen:
     name = "varlen"
 
     def __call__(self, q: Tensor, store: KVStore, layer: int, batch: Batch) -> Tensor:
-        keys, values = store.keys[layer], store.values[layer]
         out = varlen_attn(
             q,
-            keys,
-            values,
+            store.keys[layer],
+            store.values[layer],
             batch.cu_query_lens,
             batch.cu_kv_lens,
             max(batch.query_lens),
             max(batch.context_lens),
             window_size=(-1, 0),  # causal; aligned to the lower right corner
-            enable_gqa=q.shape[1] != keys.shape[2],
+            enable_gqa=q.shape[1] != store.keys[layer].shape[2],
             seqused_k=batch.kv_lens,
             block_table=batch.block_table,
             num_splits=1,

@@ -29,6 +29,14 @@ def test_the_last_freed_are_given_first_in_the_order_in_which_they_were_held(poo
     assert pool.table("c") == [1, 2] and pool.table("a") == [0]
 
 
+def test_slots_are_counted_while_blocks_are_held(pool):
+    for num_tokens in (1, 3, 4):
+        pool.grow("a", num_tokens)
+        assert pool.num_slots == {"a": 2 * len(pool.table("a"))}
+    pool.release("a")
+    assert pool.num_slots == {}
+
+
 def test_more_than_is_free_is_refused_and_takes_nothing(pool):
     assert pool.grow("a", 5)
     assert not pool.grow("b", 3)

@@ -72,15 +72,15 @@ def test_every_shape(dtype: torch.dtype, name: str) -> None:
 
 def test_every_ratio() -> None:
     decided = set()
+    points = [(1, 40, False), (7, 40, True), (9, 9, False), (33, 33, False), (33, 300, False)]
     for config in CONFIGS.values():
         for dtype in (torch.float32, torch.bfloat16):
             for name in ("sdpa", "math"):
-                decided |= check(
-                    config, dtype, name, [(1, 40, False), (7, 40, True), (33, 33, False), (33, 300, False)]
-                )
+                decided |= check(config, dtype, name, points)
     decided |= check(CONFIGS["logits do not"], torch.float32, "sdpa", [(1, 4000, False)])
     qwen3 = CONFIGS["qwen3"]
-    steps = [Step(qwen3, 33, 300, torch.float32, backend(name, qwen3, torch.float32)) for name in ("sdpa", "math")]
+    sizes = [(33, torch.float32), (9, torch.bfloat16)]
+    steps = [Step(qwen3, n, 300, dtype, backend(name, qwen3, dtype)) for name in ("sdpa", "math") for n, dtype in sizes]
     assert decided == {moment.name for step in steps for moment in step_moments(step)}  # none is listed for nothing
 
 

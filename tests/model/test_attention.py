@@ -31,6 +31,8 @@ SHAPES = {
     "a row more than a tile": [(1, QUERY_TILE + 1)],
     "tiles": [(100, 2 * QUERY_TILE + 88)],
     "two": [(40, 1), (0, 30)],
+    "decodes": [(40, 1), (99, 1), (0, 1), (15, 1), (16, 1)],
+    "decodes, a long one among them": [(40, 1), (LONG_RUN, 1)],
     "mixed": [(40, 1), (0, 30), (17, 25), (0, 1), (16, 16), (5, QUERY_TILE + 3)],
 }
 
@@ -174,11 +176,28 @@ def test_forms_on_the_cpu(calls: list[Call]) -> None:
     assert len(calls) == 3
 
 
+def test_short_decodes_are_one_call(calls: list[Call]) -> None:
+    for shape, number in (("decodes", 1), ("decodes, a long one among them", 2), ("two", 2)):
+        q, store, batch = setting(shape)
+        Sdpa(CPU, torch.float32)(q, store, 0, batch)
+        assert len(calls) == number, shape
+        calls.clear()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_what_pads_a_decode_is_not_seen(dtype: torch.dtype) -> None:
+    q, store, batch = setting("decodes", dtype)
+    out = Sdpa(CPU, dtype)(q, store, 0, batch)
+    assert (out - written_out(q, store, batch)).abs().max() < 8 * torch.finfo(dtype).eps
+    batch.__dict__["decode_mask"] = torch.zeros_like(batch.decode_mask)
+    assert (Sdpa(CPU, dtype)(q, store, 0, batch) - out).abs().max() > 0.1
+
+
 @pytest.mark.parametrize(
     ("capability", "dtype", "expands"),
     [((7, 5), torch.float16, True), ((8, 0), torch.float32, True), ((8, 0), torch.bfloat16, False)],
 )
-@pytest.mark.parametrize("shape", ["mixed", "tiles"])
+@pytest.mark.parametrize("shape", ["mixed", "tiles", "decodes"])
 def test_forms_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch, calls: list[Call], capability: tuple[int, int], dtype: torch.dtype,
     expands: bool, shape: str,

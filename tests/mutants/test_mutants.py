@@ -30,7 +30,8 @@ def test_every_planted_mutant_is_killed_by_the_tests_of_its_part():
 
 
 def test_a_survivor_is_an_error(tmp_path):
-    mutant = ("lab/core/plan.py PlanDraft.add", "- self.left -= n", "+ self.left += n", "a word")
+    mutant = ("lab/core/plan.py PlanDraft.cut", "- return min(num_tokens, self.cap, self.left)",
+              "+ return max(num_tokens, self.cap, self.left)", "a word")  # fmt: skip
     (tmp_path / "one.txt").write_text("\n".join(mutant))
     run = mutate(["lab/core/plan.py"], ["tests/core/test_request.py"], only=tmp_path / "one.txt")
     output = run.communicate()[0]
