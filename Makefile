@@ -30,8 +30,9 @@ pdf: .venv/ready ## print both languages to _build/pdf/zh.pdf and en.pdf (needs 
 links: .venv/ready ## follow the links to other sites (needs the network)
 	@$(PY) -m tools.build_book --links
 
+# Two workers at once: each, its kernels and its commands, with one thread, or they would wait for one another.
 test: .venv/ready lint ## run every test, the notebooks' outputs included
-	@$(PY) -m pytest -n 2 --dist loadscope $(NBVAL) tests chapters $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadscope $(NBVAL) tests chapters $(ARGS)
 
 lint: .venv/ready ## ruff and mypy
 	@$(PY) -m ruff check lab tools tests bench
