@@ -1,4 +1,4 @@
-"""Attention segment by segment: PyTorch's `scaled_dot_product_attention`, and the same written out.
+"""Attention segment by segment, short decodes together: PyTorch's `scaled_dot_product_attention`, and written out.
 
 Each segment's queries are the last of its sequence, so the causal triangle is aligned to the lower right corner.
 `is_causal=True` of PyTorch is aligned to the upper left one: right only where there are as many queries as keys.
