@@ -1,7 +1,6 @@
 """Chunked equals whole on real arithmetic, and every planted fault is caught."""
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 import torch
@@ -37,19 +36,14 @@ def one_thread():
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "math"])
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [
-        *product(["tiny"], ["float64", "float32", "bfloat16", "float16"]),
-        *product(["tiny-llama3", "tiny-qwen2", "tiny-qwen3"], ["float32", "bfloat16"]),
-    ],
-)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["tiny", "tiny-llama3", "tiny-qwen2", "tiny-qwen3"])
 def test_chunked_equals_whole(name, dtype, attention):
     decoder = load_model(name, dtype=dtype, device="cpu").decoder
-    report = check_prefill(decoder, random_prompt(decoder, 40), [1, 7, 16, 33, 100], attention=attention, repeats=1)
+    report = check_prefill(decoder, random_prompt(decoder, 70), [1, 7, 16, 33, 100], attention=attention, repeats=1)
     assert report.ok, as_table(report)
-    assert [row.chunks for row in report.rows] == [40, 6, 3, 2, 1, 1]
-    assert {row.kv_bytes for row in report.rows} == {2 * 4 * 2 * decoder.config.head_dim * 40 * decoder.dtype.itemsize}
+    assert [row.chunks for row in report.rows] == [70, 10, 5, 3, 1, 1]
+    assert {row.kv_bytes for row in report.rows} == {2 * 4 * 2 * decoder.config.head_dim * 70 * decoder.dtype.itemsize}
     beyond, whole = report.rows[-2:]  # a chunk beyond the prompt is the whole pass, to the bit
     assert beyond.logits.delta == whole.logits.delta == 0 and beyond.peak_bytes == whole.peak_bytes
     peaks = [row.peak_bytes for row in report.rows[:5]]
