@@ -18,12 +18,12 @@ def possible(run: Callable[[Runtime], float]) -> frozenset[float]:
 
 def by_values(text: Both, run: Callable[[Runtime], float], because: Both, without: Callable[[Runtime], float]) -> Posed:
     """Sets of values to choose from; `without` is the program without a wait, which may give more."""
-    right = possible(run)
+    right, more = possible(run), possible(without)
     reasons = {
         frozenset([WANT]): Both("那要每一处都等到。", "For that all must be waited for."),
         frozenset([examine(run).value or 0.0]): Both("那只是其中一次执行。", "That is one execution of several."),
-        possible(without) - {WANT}: Both("碰巧答对也合法。", "To be right by luck is legal too."),
-        possible(without): Both("等待排除了其中一些。", "The waits rule out some of them."),
+        more - {WANT}: Both("碰巧答对也合法。", "To be right by luck is legal too."),
+        more: Both("等待排除了其中一些。", "The waits rule out some of them."),
         right: because,
     }
     sets = sorted(filter(None, reasons), key=lambda values: (len(values), sorted(values)))

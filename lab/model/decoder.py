@@ -92,7 +92,7 @@ class Decoder:
     def _heads(self, x: Tensor, layer: dict[str, Tensor], name: str) -> Tensor:
         """`[T, heads, head_dim]` of q, k or v ; Qwen2 adds a bias, Qwen3 norms each head of q and k."""
         out = linear(x, layer[f"self_attn.{name}_proj.weight"], layer.get(f"self_attn.{name}_proj.bias"))
-        out = out.contiguous().view(len(x), -1, self.config.head_dim)
+        out = out.contiguous().view(len(x), -1, self.config.head_dim)  # attention wants a head's numbers in a row
         norm = layer.get(f"self_attn.{name}_norm.weight")
         return out if norm is None else self._rms_norm(out, norm)
 
