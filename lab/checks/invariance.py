@@ -22,9 +22,10 @@ from lab.checks.equivalence import random_prompt
 from lab.checks.prefill import Prefill
 from lab.measure.steps import BLOCK_SIZE, backend_of
 from lab.model.attention import AttentionBackend
-from lab.model.batch import Batch, Segment, causal_lower_right_mask
+from lab.model.batch import Batch, Segment
 from lab.model.decoder import Decoder
 from lab.model.kv_store import KVStore
+from lab.model.sdpa import causal_lower_right_mask
 
 TILE = 64
 Setting = Literal["default", "fixed tiles"]

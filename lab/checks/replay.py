@@ -71,7 +71,7 @@ class PacedExecutor:
     """A model's tokens at a cost model's pace.
 
     Counting bytes slows a step down tenfold, so `step_bytes` is taken of the steps that are larger than any before:
-    more tokens, or as many that read more context.
+    more tokens, or as many that read more context. Steps of decodes alone, whose KV is copied together, count apart.
     """
 
     def __init__(self, executor: TorchExecutor, cost: CostModel, clock: VirtualClock) -> None:
@@ -79,14 +79,15 @@ class PacedExecutor:
         self.cost = cost
         self.clock = clock
         self.step_bytes = 0
-        self._largest = (0, 0)
+        self._largest = {False: (0, 0), True: (0, 0)}  # by whether all are decodes
 
     def execute(self, plan: StepPlan, scheduler: Scheduler) -> Mapping[str, int]:
         size = plan.total_tokens, context_tokens(plan, scheduler)
         self.clock.advance(self.cost.seconds(plan, scheduler))
-        if size <= self._largest:
+        decodes = plan.total_tokens == len(plan.num_tokens)
+        if size <= self._largest[decodes]:
             return self.executor.execute(plan, scheduler)
-        self._largest = size
+        self._largest[decodes] = size
         with PeakMemory(device=self.executor.decoder.device) as memory:
             sampled = self.executor.execute(plan, scheduler)
         self.step_bytes = max(self.step_bytes, memory.peak_bytes)

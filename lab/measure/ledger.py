@@ -3,9 +3,8 @@
 `step_moments` is a closed form: the moments of a step at which memory can be highest, and what is alive at each. It is
 equal to what `PeakMemory` measures, byte for byte, on the CPU (`tests/measure/test_ledger.py`). With C tokens in the
 step, T keys and values after it, d = hidden_size, f = intermediate_size, D = head_dim and e bytes an element, most
-models need most in the SwiGLU, C * (2 d + 2 f + 2 D) * e: no T in it, which is why chunks save memory. Two terms grow
-with T. The causal mask of a chunk that does not start at 0 is min(C, 256) * T * e on the CPU, where SDPA gets the chunk
-in tiles of 256 rows that share it. The `math` backend holds its heads * C * T scores twice, and a mask of C * T * e.
+models need most in the SwiGLU, C * (2 d + 2 f + 2 D) * e: no T in it, which is why chunks save memory. T is in the
+`math` backend, which holds its heads * C * T scores twice, and where KV must be copied together.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from lab.measure.memory import PeakMemory
-from lab.model.attention import QUERY_TILE, AttentionBackend, Sdpa
+from lab.model.attention import AttentionBackend, Sdpa
 from lab.model.batch import Batch, Segment
 from lab.model.config import ModelConfig
 from lab.model.decoder import Decoder, is_few
@@ -97,31 +96,27 @@ def step_moments(step: Step) -> list[Moment]:
     q, kv = (n * heads * config.head_dim * e for heads in (config.num_attention_heads, config.num_key_value_heads))
     rows = int(step.sampled)
     batch = {"batch": 8 * (3 * n + rows + step.num_gathered)}  # token ids, positions, slots; logit row; block ids
-    mask = {"mask": _mask(step)}
-    before = batch | {"residual": hidden, "rope": 2 * n * config.head_dim * e}
-    after = before | mask  # the first layer's attention makes the mask, for all layers
-    if config.num_hidden_layers > 1:
-        before = after
+    layer = batch | {"residual": hidden, "rope": 2 * n * config.head_dim * e}  # alive throughout
     normed = {"norm output": hidden}
 
     moments = {
-        "q, k, v": before | normed | {"q, k, v": q + 2 * kv},
-        "rotate k": before | {"q, k, v": q + 2 * kv, "rotated half": kv},
-        "o_proj": after | {"q": q, "attention output": q * (2 if _is_strided(step) else 1), "o_proj": hidden},
-        "norm": after | {"norm": _norm(n, config.hidden_size, e)},
-        "mlp": after | normed | {"gate, up": 2 * n * config.intermediate_size * e},
-        "logits": batch | mask | normed | {"logits": rows * (hidden // n) + logits_bytes(config, rows, step.dtype)},
+        "q, k, v": layer | normed | {"q, k, v": q + 2 * kv},
+        "rotate k": layer | {"q, k, v": q + 2 * kv, "rotated half": kv},
+        "o_proj": layer | {"q": q, "attention output": q * (2 if _is_strided(step) else 1), "o_proj": hidden},
+        "norm": layer | {"norm": _norm(n, config.hidden_size, e)},
+        "mlp": layer | normed | {"gate, up": 2 * n * config.intermediate_size * e},
+        "logits": batch | normed | {"logits": rows * (hidden // n) + logits_bytes(config, rows, step.dtype)},
     }
     if config.qk_norm:
         heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
-        moments["norm of q"] = before | normed | {"q, k, v": q, "norm": _norm(n * heads, width, e)}
-        moments["norm of k"] = before | normed | {"q, k, v": q + kv, "norm": _norm(n * kv_heads, width, e)}
+        moments["norm of q"] = layer | normed | {"q, k, v": q, "norm": _norm(n * heads, width, e)}
+        moments["norm of k"] = layer | normed | {"q, k, v": q + kv, "norm": _norm(n * kv_heads, width, e)}
     if n > 1 and is_few(n, step.dtype, step.device):  # the products come with their columns consecutive, and are copied
-        moments["v"] = before | normed | {"q, k, v": q + 3 * kv}
+        moments["v"] = layer | normed | {"q, k, v": q + 3 * kv}
     if step.device.type == "cpu":  # on a GPU the host makes the batch in its own memory
         moments["build"] = {"batch": 8 * (4 * n + 1), "block table": 8 * step.num_blocks}
     for name, parts in _attention(step).items():
-        moments[name] = after | {"q": q} | parts
+        moments[name] = layer | {"q": q} | parts
     return [Moment(name, parts) for name, parts in moments.items()]
 
 
@@ -131,13 +126,10 @@ def _norm(rows: int, width: int, itemsize: int) -> int:
     return rows * (width * wide + wide) + (rows * width * (4 + itemsize) if itemsize < 4 else 0)
 
 
-def _mask(step: Step) -> int:
-    """The causal mask: none for one query; SDPA makes none for a whole prompt, and none at all on a GPU."""
-    n, length = step.num_tokens, step.kv_length
-    if n == 1 or (step.attention.name != "math" and (n == length or step.device.type == "cuda")):
-        return 0
-    rows = n if step.attention.name == "math" else min(n, QUERY_TILE)
-    return rows * length * step.dtype.itemsize
+def mask_bytes(step: Step) -> int:
+    """The causal mask, which `math` alone makes: at no peak, for it is gone when the softmax begins."""
+    is_made = step.attention.name == "math" and step.num_tokens > 1
+    return step.num_tokens * step.kv_length * step.dtype.itemsize if is_made else 0
 
 
 def _is_strided(step: Step) -> bool:
@@ -154,8 +146,9 @@ def _attention(step: Step) -> dict[str, dict[str, int]]:
     wide = max(e, 4)
     if step.attention.name != "math":
         workspace = n * heads * wide  # the softmax's log-sum-exp, a number a row
-        if _mask(step) and n > QUERY_TILE:
-            workspace = output["attention output"]  # the tiles and, for a moment, what they are joined to
+        if 1 < n < length and step.device.type == "cpu":  # attention to what came before, apart, and joined in float32
+            widened = n * heads * config.head_dim * wide if e < 4 else 0
+            workspace = 2 * workspace + output["attention output"] + widened
         if isinstance(step.attention, Sdpa) and step.attention.expands_kv:
             workspace += 2 * length * heads * config.head_dim * e
         return {"attention": gather | output | {"workspace": workspace}}

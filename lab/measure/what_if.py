@@ -6,9 +6,9 @@
 
 Every row was computed twice: by the ledger's closed form, and by running its highest step on tensors without data
 (FakeTensorMode) and counting the storages alive. The run stands for the operations of the device asked for. CPU and
-GPU differ in attention: on the CPU a chunk that does not start at 0 needs a mask, on a GPU of compute capability 8.0 or
-more the flash kernel draws the triangle itself. (The count has the host's block table in it, 8 bytes a block, which no
-model but the tiny ones would notice.)
+GPU differ in attention: on the CPU a chunk attends in two parts to what came before it and to itself, on a GPU of
+compute capability 8.0 or more in one. (The count has the host's block table in it, 8 bytes a block, which no model but
+the tiny ones would notice.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +24,7 @@ from lab.measure.ledger import (
     Step,
     kv_bytes,
     logits_bytes,
+    mask_bytes,
     measure_step,
     prefill_steps,
     step_moments,
@@ -90,7 +91,7 @@ class WhatIfRow:
             "norm": max(parts["norm"] for parts in moments.values() if "norm" in parts),
             "q, k, v": moments["q, k, v"]["q, k, v"],
             "attention": attention,
-            "mask": moments["attention"]["mask"],
+            "mask": mask_bytes(self.step),
             "mlp": moments["mlp"]["gate, up"],
             "logits, 1 row": logits_bytes(config, 1, dtype),
             "logits, all rows": logits_bytes(config, self.step.num_tokens, dtype),
@@ -99,7 +100,7 @@ class WhatIfRow:
 
 def _own(parts: Mapping[str, int]) -> dict[str, int]:
     """Of the moments of attention: what attention itself allocates."""
-    return {name: n for name, n in parts.items() if name not in ("batch", "mask", "residual", "rope", "q")}
+    return {name: n for name, n in parts.items() if name not in ("batch", "residual", "rope", "q")}
 
 
 def what_if(

@@ -10,10 +10,10 @@ from lab.model.batch import Batch
 from lab.model.config import ModelConfig
 from lab.model.errors import ModelError
 from lab.model.kv_store import KVStore
-from lab.model.sdpa import QUERY_TILE, Math, Sdpa
+from lab.model.sdpa import Math, Sdpa
 from lab.model.varlen import Varlen, varlen_refusal
 
-__all__ = ["QUERY_TILE", "AttentionBackend", "Math", "Sdpa", "Selected", "Varlen", "select_backend"]
+__all__ = ["AttentionBackend", "Math", "Sdpa", "Selected", "Varlen", "select_backend"]
 
 
 class AttentionBackend(Protocol):

@@ -17,6 +17,7 @@ from lab.core.errors import LabError
 from lab.model.kv_store import BlockIndex, block_index, first_run
 
 LONG_RUN = 512  # tokens: to copy fewer takes no longer than a second call of the attention kernel
+MOST_COPIED = 1024  # tokens: twice as many are hardly faster, and memory that the ledger has no line for
 
 
 class BatchError(LabError, ValueError):
@@ -116,25 +117,20 @@ class Batch:
         return tuple((block_index(part, self.device), n) for part, n in parts)
 
     @cached_property
-    def decode_mask(self) -> Tensor | None:
-        """float32 `[N, 1, 1, L]` over the L tokens of `block_table`, 0 where there is one, else -inf.
+    def decode_groups(self) -> list[tuple[slice, Tensor, Tensor]]:
+        """n segments each, to be attended to in one call: their rows; their blocks, int32 `[n * most blocks]`, padded
+        with block 0; and over the L tokens of those, float32 `[n, 1, 1, L]`, 0 for the segment's own, else -inf.
 
-        None unless the batch is several segments of one token with so little KV that it takes no time to copy.
+        Empty unless the batch is several segments of one token, all with so little KV that it takes no time to copy.
         """
         if len(self.rows) == 1 or max(self.query_lens) > 1 or max(self.context_lens) > LONG_RUN:
-            return None
-        tokens = torch.arange(self.block_table.shape[1] * self.block_size, device=self.device)
-        return torch.where(tokens < self.kv_lens[:, None], 0.0, -math.inf)[:, None, None]
-
-    def causal_mask(self, i: int, num_rows: int, dtype: torch.dtype) -> Tensor:
-        """`[num_rows, context_lens[i]]`, what to add to the scores of the last `num_rows` rows of segment i."""
-        if i not in self._masks:
-            self._masks[i] = causal_lower_right_mask(num_rows, self.context_lens[i], dtype, self.device)
-        return self._masks[i]
-
-    @cached_property
-    def _masks(self) -> dict[int, Tensor]:
-        return {}
+            return []
+        width = max(map(len, self.block_tables)) * self.block_size
+        seen = torch.arange(width, device=self.device) < self.kv_lens[:, None]
+        masks = torch.where(seen, 0.0, -math.inf)[:, None, None]
+        size = max(1, MOST_COPIED // width)
+        groups = (slice(start, start + size) for start in range(0, len(self.rows), size))
+        return [(rows, self.block_table[rows].flatten(), masks[rows]) for rows in groups]
 
     @cached_property
     def cu_query_lens(self) -> Tensor:
@@ -155,17 +151,6 @@ class Batch:
     def block_table(self) -> Tensor:
         """int32 [N, most blocks], `block_tables` on the device, padded with block 0."""
         return _padded(self.block_tables, torch.int32).to(self.device)
-
-
-def causal_lower_right_mask(num_queries: int, num_keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """`[num_queries, num_keys]`, 0 where a query may see a key, else -inf: the last query sees all keys, the one before
-    it all but the last, and so on.
-
-    Aligned to the lower right corner since the queries are the last `num_queries` of the keys' positions. Not bool:
-    SDPA would make this of it again at each layer.
-    """
-    mask = torch.full((num_queries, num_keys), -math.inf, dtype=dtype, device=device)
-    return mask.triu_(num_keys - num_queries + 1)
 
 
 def _check(segment: Segment, block_size: int, num_blocks: int | None) -> None:

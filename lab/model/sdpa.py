@@ -5,7 +5,7 @@ Each segment's queries are the last of its sequence, so the causal triangle is a
 """
 
 import math
-from functools import partial
+from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
@@ -17,10 +17,6 @@ from lab.model.device import BFLOAT16_CAPABILITY, capability
 from lab.model.kv_store import KVStore
 
 HALF = (torch.float16, torch.bfloat16)
-
-# Queries of one masked call on the CPU. The triangle is at the right end of a wide mask: cutting a chunk's rows into
-# tiles that end at their own diagonal saves what lies beyond it, and one mask of a tile's height serves all of them.
-QUERY_TILE = 256
 
 _FLASH_ON_CPU = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # what SDPA calls; gives the sums too
 
@@ -53,14 +49,16 @@ class Sdpa(_PerSegment):
         self.expands_kv = has is not None and (has < BFLOAT16_CAPABILITY or dtype not in HALF)
 
     def __call__(self, q: Tensor, store: KVStore, layer: int, batch: Batch) -> Tensor:
-        """Short decodes in one call: a call for each would take longer than their attention."""
-        mask = batch.decode_mask
-        if mask is None:
+        """Short decodes some at a time: a call for each would take longer than their attention."""
+        if not batch.decode_groups:
             return super().__call__(q, store, layer, batch)
-        pair = store.select(layer, batch.block_table.flatten(), len(q) * mask.shape[-1])
-        k, v = (x.unflatten(0, (len(q), -1)).transpose(1, 2) for x in pair)
-        grouped = q.view(len(q), k.shape[1], -1, q.shape[2])  # as in `_decode`
-        return F.scaled_dot_product_attention(grouped, k, v, mask.to(q.dtype)).reshape(q.shape)
+        out = torch.empty_like(q)
+        for rows, blocks, mask in batch.decode_groups:
+            pair = store.select(layer, blocks, len(mask) * mask.shape[-1])
+            k, v = (x.unflatten(0, (len(mask), -1)).transpose(1, 2) for x in pair)
+            grouped = q[rows].view(len(mask), k.shape[1], -1, q.shape[2])  # as in `_decode`
+            out[rows] = F.scaled_dot_product_attention(grouped, k, v, mask.to(q.dtype)).flatten(1, 2)
+        return out
 
     def _attend(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
         if len(q) == 1:
@@ -69,25 +67,17 @@ class Sdpa(_PerSegment):
         (n, heads, _), (length, kv_heads, _) = q.shape, k.shape
         if self.expands_kv:
             k, v = (x.repeat_interleave(heads // kv_heads, dim=1) for x in (k, v))
-        attend = partial(F.scaled_dot_product_attention, enable_gqa=k.shape[1] < heads)
-        q, k, v = _heads_first(q), _heads_first(k), _heads_first(v)
+        q, k, v, gqa = _heads_first(q), _heads_first(k), _heads_first(v), k.shape[1] < heads
         if n == length:
-            return _rows_first(attend(q, k, v, is_causal=True))
+            return _rows_first(F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=gqa))
         if self.on_gpu:  # a kernel's own triangle: nothing is materialised
-            return _rows_first(attend(q, k, v, causal_lower_right(n, length)))
-        mask = batch.causal_mask(i, min(n, QUERY_TILE), q.dtype)
-        tiles = []
-        for stop in range(n % QUERY_TILE or QUERY_TILE, n + 1, QUERY_TILE):
-            start, seen = max(0, stop - QUERY_TILE), length - n + stop  # the tile's last row sees the first `seen` keys
-            tile_mask = mask[start - stop :, length - seen :]  # its lower right corner is the same one
-            tiles.append(_rows_first(attend(q[:, :, start:stop], k[:, :, :seen], v[:, :, :seen], tile_mask)))
-        return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
+            return _rows_first(F.scaled_dot_product_attention(q, k, v, causal_lower_right(n, length), enable_gqa=gqa))
+        return _rows_first(_chunk(q, k, v))
 
     def _decode(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
         """The heads that share a KV head become the queries of one small attention: each key is read once.
 
-        On the CPU a long run of blocks stays in place: to copy it takes longer than attention does. Attention to it and
-        to the rest are put together by the logarithms of their softmax sums (as in Flash-Decoding, pytorch.org, 2023).
+        On the CPU a long run of blocks stays in place: to copy it takes longer than attention does.
         """
         grouped = q.view(1, store.keys[layer].shape[2], -1, q.shape[2])
         parts = ((batch.kv_blocks[i], batch.context_lens[i]),) if self.on_gpu else batch.kv_parts[i]
@@ -95,9 +85,27 @@ class Sdpa(_PerSegment):
         if len(pairs) == 1:
             k, v = pairs[0]
             return F.scaled_dot_product_attention(grouped, k, v).reshape(q.shape)
-        (out, log_sum), (rest, rest_log_sum) = (_FLASH_ON_CPU(grouped, k, v) for k, v in pairs)
-        share = torch.sigmoid(log_sum - rest_log_sum)[..., None]  # of the first part in the softmax's sum
-        return torch.lerp(rest.to(share.dtype), out.to(share.dtype), share).to(q.dtype).reshape(q.shape)
+        return _join(*(_FLASH_ON_CPU(grouped, k, v) for k, v in pairs)).reshape(q.shape)
+
+
+def _chunk(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A chunk's attention on the CPU: to what came before it, all of which it sees, and to itself, a square.
+
+    The square's triangle is the kernel's own, so no mask is made, which would grow with the context, and none is added.
+    """
+    groups, n = (k.shape[1], q.shape[1] // k.shape[1]), q.shape[2]
+    before = _FLASH_ON_CPU(q.unflatten(1, groups).flatten(2, 3), k[:, :, :-n], v[:, :, :-n])  # grouped as in `_decode`
+    itself = _FLASH_ON_CPU(q, k[:, :, -n:], v[:, :, -n:], is_causal=True)
+    out = _join([x.unflatten(2, (-1, n)) for x in before], [x.unflatten(1, groups) for x in itself])
+    return out.flatten(1, 2)
+
+
+def _join(part: Iterable[Tensor], rest: Iterable[Tensor]) -> Tensor:
+    """Attention to all keys from that to a part of them and that to the rest, each with the logarithms of its softmax
+    sums (as in Flash-Decoding, pytorch.org, 2023)."""
+    (out, log_sum), (rest_out, rest_log_sum) = part, rest
+    share = log_sum.sub_(rest_log_sum).sigmoid_()[..., None]  # of the part in the softmax's sum
+    return rest_out.copy_(out.to(share.dtype).sub_(rest_out).mul_(share).add_(rest_out))
 
 
 class Math(_PerSegment):
@@ -112,10 +120,19 @@ class Math(_PerSegment):
         q = q.view(n, kv_heads, group, head_dim).permute(1, 2, 0, 3).reshape(kv_heads, group * n, head_dim)
         scores = torch.bmm(q, k.permute(1, 2, 0)).mul_(1 / math.sqrt(head_dim)).view(kv_heads, group, n, length)
         if n > 1:
-            scores.add_(batch.causal_mask(i, n, q.dtype))
+            scores.add_(causal_lower_right_mask(n, length, q.dtype, q.device))
         wide = torch.promote_types(q.dtype, torch.float32)
         weights = scores.softmax(-1, dtype=wide).to(q.dtype).flatten(1, 2)
         return torch.bmm(weights, v.transpose(0, 1)).view(heads, n, head_dim).transpose(0, 1)
+
+
+def causal_lower_right_mask(num_queries: int, num_keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """`[num_queries, num_keys]`, 0 where a query may see a key, else -inf: the last query sees all keys, the one before
+    it all but the last, and so on.
+
+    Aligned to the lower right corner since the queries are the last `num_queries` of the keys' positions.
+    """
+    return torch.full((num_queries, num_keys), -math.inf, dtype=dtype, device=device).triu_(num_keys - num_queries + 1)
 
 
 def _heads_first(x: Tensor) -> Tensor:

@@ -38,13 +38,13 @@ def test_many_requests_with_logits_decide_for_a_small_model() -> None:
     assert capped == many  # no step samples more rows than it has
 
 
-def test_the_step_stands_at_the_end_of_the_longest_request() -> None:
-    """On the CPU attention has a mask of a number for each row and key; the peak is where it is."""
-    short, long = (
-        kv_budget(TINY["tiny"], GIB, max_num_batched_tokens=64, max_model_len=n, dtype=torch.float32, device=CPU)
-        for n in (2048, 4096)
-    )
-    assert long.transient - short.transient == 64 * 2048 * 4
+@pytest.mark.parametrize("attention", ["math", "sdpa"])
+def test_the_step_stands_at_the_end_of_the_longest_request(attention: str) -> None:
+    """`math` has its scores and weights, a number a head for each row and key; SDPA has none of them."""
+    tiny, rows = TINY["tiny"], 64
+    limits = {"max_num_batched_tokens": rows, "dtype": torch.float32, "attention": attention, "device": CPU}
+    short, long = (kv_budget(tiny, GIB, max_model_len=n, **limits) for n in (2048, 4096))
+    assert long.transient - short.transient == (attention == "math") * rows * 2048 * 2 * tiny.num_attention_heads * 4
 
 
 def test_what_vllm_told_a_user_of_qwen3_8b() -> None:

@@ -49,14 +49,13 @@ def test_the_parts_of_a_chunk() -> None:
     assert row.parts == {
         "norm": 2048 * (4096 * 10 + 4),  # in float32 twice, then in bfloat16; a scale a row
         "q, k, v": 2048 * (32 + 2 * 8) * 128 * 2,
-        "attention": 2 * 2048 * 32 * 128 * 2,  # the output, and the tiles it is joined of
-        "mask": 256 * 131072 * 2,
+        "attention": 2048 * 32 * (2 * 128 * 2 + 128 * 4 + 2 * 4),  # two parts, one of them in float32 too, their sums
+        "mask": 0,
         "mlp": 2 * 2048 * 14336 * 2,
         "logits, 1 row": 128256 * 2,
         "logits, all rows": 2048 * 128256 * 2,
     }
     (row,) = what_if(PRESETS["llama-3-8b"], 131072, [2048], device=CUDA)
-    assert row.parts["mask"] == 0  # the flash kernel draws the triangle itself
     assert row.parts["attention"] == 2048 * 32 * (128 * 2 + 4)  # the output, and a log-sum-exp a row
     assert row.total_bytes == row.weight_bytes + row.kv_bytes + row.peak_bytes
 

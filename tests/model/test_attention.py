@@ -8,32 +8,35 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.bias import CausalBias
 
 from lab.core.errors import LabError
 from lab.model import batch as batch_module
 from lab.model import sdpa as sdpa_module
-from lab.model.attention import QUERY_TILE, AttentionBackend, Math, Sdpa, select_backend
-from lab.model.batch import LONG_RUN, Batch, Segment, causal_lower_right_mask
+from lab.model.attention import AttentionBackend, Math, Sdpa, select_backend
+from lab.model.batch import LONG_RUN, MOST_COPIED, Batch, Segment
 from lab.model.kv_store import KVStore
+from lab.model.sdpa import causal_lower_right_mask
 from lab.model.tiny import TINY
 
 CPU = torch.device("cpu")
 BLOCK = 16
 CONFIG = replace(TINY["tiny"], num_hidden_layers=1)
-# (start, tokens) of the segments of a batch. The long ones have a tile that is full, one that is not, and both.
+# (start, tokens) of the segments of a batch. PyTorch's kernel takes 32, 64 or 256 queries at a time.
 SHAPES = {
     "decode": [(99, 1)],
     "first token": [(0, 1)],
     "whole": [(0, 70)],
     "chunk": [(33, 40)],
     "two tokens": [(98, 2)],
-    "one tile": [(10, QUERY_TILE)],
-    "a row more than a tile": [(1, QUERY_TILE + 1)],
-    "tiles": [(100, 2 * QUERY_TILE + 88)],
+    "longer than what came before": [(10, 256)],
+    "after one token": [(1, 257)],
+    "long": [(100, 600)],
     "two": [(40, 1), (0, 30)],
     "decodes": [(40, 1), (99, 1), (0, 1), (15, 1), (16, 1)],
     "decodes, a long one among them": [(40, 1), (LONG_RUN, 1)],
-    "mixed": [(40, 1), (0, 30), (17, 25), (0, 1), (16, 16), (5, QUERY_TILE + 3)],
+    "many decodes": [(start, 1) for start in (500, 3, 511, 250, 16, 15, 400)],
+    "mixed": [(40, 1), (0, 30), (17, 25), (0, 1), (16, 16), (5, 259)],
 }
 
 
@@ -112,18 +115,34 @@ def test_other_dtypes(name: str, dtype: torch.dtype) -> None:
     assert (out - written_out(q, store, batch)).abs().max() < 8 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("name", ["sdpa", "math"])
-def test_the_wrong_corner_shows(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_the_wrong_corner_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Aligned to the upper left corner, the mask of a chunk moves the result by what a test can't miss."""
     q, store, batch = setting("chunk")
-    backend = select_backend(name, CONFIG, CPU, torch.float32, BLOCK).backend
+    backend = Math()
     right = backend(q, store, 0, batch)
 
     def upper_left(num_queries: int, num_keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         return torch.full((num_queries, num_keys), -math.inf, dtype=dtype, device=device).triu_(1)
 
-    monkeypatch.setattr(batch_module, "causal_lower_right_mask", upper_left)
+    monkeypatch.setattr(sdpa_module, "causal_lower_right_mask", upper_left)
     assert (backend(q, store, 0, replace(batch)) - right).abs().max() > 0.5
+
+
+@pytest.mark.parametrize("fault", ["a chunk sees its future", "the parts weigh the same"])
+def test_a_wrong_part_shows(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    q, store, batch = setting("chunk")
+    backend = Sdpa(CPU, torch.float32)
+    right = backend(q, store, 0, batch)
+    flash = sdpa_module._FLASH_ON_CPU
+
+    def faulty(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> tuple[Tensor, Tensor]:
+        if fault == "a chunk sees its future":
+            return flash(q, k, v)
+        out, log_sum = flash(q, k, v, is_causal=is_causal)
+        return out, torch.zeros_like(log_sum)
+
+    monkeypatch.setattr(sdpa_module, "_FLASH_ON_CPU", faulty)
+    assert (backend(q, store, 0, batch) - right).abs().max() > 0.1
 
 
 def test_mask() -> None:
@@ -133,18 +152,8 @@ def test_mask() -> None:
     assert causal_lower_right_mask(2, 2, torch.float16, CPU).tolist() == [[0, inf], [0, 0]]
 
 
-def test_a_mask_is_made_once_a_step() -> None:
-    q, store, batch = setting("tiles")
-    backend = Sdpa(CPU, torch.float32)
-    backend(q, store, 0, batch)
-    mask = batch.causal_mask(0, QUERY_TILE, torch.float32)
-    assert mask.shape == (QUERY_TILE, batch.context_lens[0])  # of a tile's height, not of the chunk's
-    backend(q, store, 0, batch)
-    assert batch.causal_mask(0, QUERY_TILE, torch.float32) is mask
-
-
 class Call:
-    """What SDPA was called with."""
+    """What attention was called with."""
 
     def __init__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, **options: bool) -> None:
         self.q, self.k, self.mask, self.options = q, k, mask, options
@@ -154,33 +163,42 @@ class Call:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     recorded: list[Call] = []
 
-    def record(*args, **options):
-        recorded.append(Call(*args, **options))
-        return F.scaled_dot_product_attention(*args, **options)
+    def recording(function):
+        def record(*args, **options):
+            recorded.append(Call(*args, **options))
+            return function(*args, **options)
 
-    monkeypatch.setattr(sdpa_module, "F", SimpleNamespace(scaled_dot_product_attention=record))
+        return record
+
+    sdpa = recording(F.scaled_dot_product_attention)
+    monkeypatch.setattr(sdpa_module, "F", SimpleNamespace(scaled_dot_product_attention=sdpa))
+    monkeypatch.setattr(sdpa_module, "_FLASH_ON_CPU", recording(sdpa_module._FLASH_ON_CPU))
     return recorded
 
 
 def test_forms_on_the_cpu(calls: list[Call]) -> None:
-    """No mask for one query, `is_causal` only for a square, never a repeated KV head, a view where blocks follow on."""
+    """`is_causal` only for a square, never a mask or a repeated KV head, a view where blocks follow on."""
     backend = Sdpa(CPU, torch.float32)
     for shape in ("decode", "whole", "chunk"):
         q, store, batch = setting(shape, scattered=False)
         backend(q, store, 0, batch)
-        call = calls[-1]
-        assert call.k.shape[1] == CONFIG.num_key_value_heads
-        assert call.k.untyped_storage().data_ptr() == store.keys[0].untyped_storage().data_ptr()
-        assert bool(call.options.get("is_causal")) == (shape == "whole")
-        assert (call.mask is not None) == (shape == "chunk")
-    assert len(calls) == 3
+        for call in calls:
+            assert call.k.shape[1] == CONFIG.num_key_value_heads
+            assert call.k.untyped_storage().data_ptr() == store.keys[0].untyped_storage().data_ptr()
+            assert call.mask is None
+            assert not call.options.get("is_causal") or call.q.shape[2] == call.k.shape[2]
+        squares = [bool(call.options.get("is_causal")) for call in calls]
+        assert squares == {"decode": [False], "whole": [True], "chunk": [False, True]}[shape]
+        calls.clear()
 
 
-def test_short_decodes_are_one_call(calls: list[Call]) -> None:
-    for shape, number in (("decodes", 1), ("decodes, a long one among them", 2), ("two", 2)):
+def test_short_decodes_share_calls(calls: list[Call]) -> None:
+    """As many as have no more KV than is to be copied for a call."""
+    for shape, number in (("decodes", 1), ("decodes, a long one among them", 2), ("two", 2), ("many decodes", 4)):
         q, store, batch = setting(shape)
         Sdpa(CPU, torch.float32)(q, store, 0, batch)
         assert len(calls) == number, shape
+        assert shape == "two" or all(call.k.shape[0] * call.k.shape[2] <= MOST_COPIED for call in calls)
         calls.clear()
 
 
@@ -189,7 +207,7 @@ def test_what_pads_a_decode_is_not_seen(dtype: torch.dtype) -> None:
     q, store, batch = setting("decodes", dtype)
     out = Sdpa(CPU, dtype)(q, store, 0, batch)
     assert (out - written_out(q, store, batch)).abs().max() < 8 * torch.finfo(dtype).eps
-    batch.__dict__["decode_mask"] = torch.zeros_like(batch.decode_mask)
+    batch.__dict__["decode_groups"] = [(*at, torch.zeros_like(mask)) for *at, mask in batch.decode_groups]
     assert (Sdpa(CPU, dtype)(q, store, 0, batch) - out).abs().max() > 0.1
 
 
@@ -197,7 +215,7 @@ def test_what_pads_a_decode_is_not_seen(dtype: torch.dtype) -> None:
     ("capability", "dtype", "expands"),
     [((7, 5), torch.float16, True), ((8, 0), torch.float32, True), ((8, 0), torch.bfloat16, False)],
 )
-@pytest.mark.parametrize("shape", ["mixed", "tiles", "decodes"])
+@pytest.mark.parametrize("shape", ["mixed", "long", "decodes"])
 def test_forms_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch, calls: list[Call], capability: tuple[int, int], dtype: torch.dtype,
     expands: bool, shape: str,
@@ -214,7 +232,7 @@ def test_forms_on_a_gpu(
         one_query = call.q.shape[1] == kv_heads  # its groups are the queries: nothing to repeat
         assert call.k.shape[1] == (heads if expands and not one_query else kv_heads)
         assert bool(call.options.get("enable_gqa")) == (call.q.shape[1] != call.k.shape[1])
-    assert not batch._masks
+        assert shape == "decodes" or not isinstance(call.mask, Tensor) or isinstance(call.mask, CausalBias)
 
 
 def test_an_unknown_backend() -> None:
