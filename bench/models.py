@@ -22,7 +22,7 @@ LLAMA: dict[str, Any] = {
     "num_hidden_layers": 12,
     "num_attention_heads": 12,
     "num_key_value_heads": 4,
-    "max_position_embeddings": 8192,
+    "max_position_embeddings": 8704,  # the longest prompt, and a token after it
 }
 TINY = {
     "num_hidden_layers": 2,

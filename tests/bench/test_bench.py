@@ -10,10 +10,11 @@ import pytest
 import torch
 from transformers import __version__ as TRANSFORMERS
 
+from bench import memory, prefill
 from bench.__main__ import main
 from bench.contest import Case, Entry, contest
 from bench.field import Field
-from bench.models import TINY, llama, write_gguf
+from bench.models import LLAMA, TINY, llama, write_gguf
 from bench.neighbours import Neighbours, _ours
 from bench.player import Refused, Sample, met
 from bench.report import verdict
@@ -25,6 +26,11 @@ from lab.measure.work import Piece, step_work
 from lab.model.weights import load_model
 
 CPU = torch.device("cpu")
+
+
+def test_the_longest_prompt_and_its_token_fit_the_model() -> None:
+    assert max(tokens for tokens, _ in (*prefill.CASES, *memory.CASES)) < LLAMA["max_position_embeddings"]
+    assert max(tokens for tokens, _ in prefill.QUICK) < TINY["max_position_embeddings"]
 
 
 @pytest.fixture
