@@ -8,7 +8,7 @@ import torch
 from transformers.utils import logging
 
 from bench import browser, decode, memory, mixed, prefill, scheduler, sharing, simulators
-from bench.neighbours import Neighbours, quiet_processors
+from bench.neighbours import Neighbours, adopt_orphans, quiet_processors
 from bench.report import record, show, verdict
 from bench.table import ROOT, Run, Table
 from lab.measure.records import save
@@ -30,6 +30,7 @@ RECORDS = ROOT / "data" / "bench"
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
+    adopt_orphans()
     args.threads = args.threads or quiet_processors()
     torch.set_num_threads(args.threads)
     logging.set_verbosity_error()

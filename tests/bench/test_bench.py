@@ -18,7 +18,7 @@ from bench.models import LLAMA, TINY, llama, write_gguf
 from bench.neighbours import Neighbours, _ours
 from bench.player import Refused, Sample, met
 from bench.report import verdict
-from bench.table import Run, Skipped
+from bench.table import ROOT, Run, Skipped
 from bench.worker import Remote
 from lab.measure.records import Record, load
 from lab.measure.roofline import Ceilings
@@ -148,6 +148,26 @@ def test_what_our_own_processes_do_is_no_neighbour() -> None:
         child.communicate(b"\n")
     ticks = 0.2 * os.sysconf("SC_CLK_TCK")
     assert running - before >= ticks and _ours() - before >= ticks
+
+
+ORPHAN = """
+import os, subprocess, sys
+from bench.neighbours import _ours, adopt_orphans
+{adopt}
+burn = "import time\\nwhile time.process_time() < 0.3: pass\\nprint(flush=True)"
+leave = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {{burn!r}}])"
+before = _ours()
+subprocess.run([sys.executable, "-c", leave], stdout=subprocess.PIPE)  # until the orphan has closed the pipe, too
+print((_ours() - before) / os.sysconf("SC_CLK_TCK") >= 0.25)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl(2) is Linux's")
+@pytest.mark.parametrize("adopted", [True, False])
+def test_what_our_processes_leave_behind_is_no_neighbour(adopted: bool) -> None:
+    script = ORPHAN.format(adopt="adopt_orphans()" if adopted else "")
+    found = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == f"{adopted}\n"
 
 
 def test_a_meeting() -> None:
