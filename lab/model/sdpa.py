@@ -72,7 +72,7 @@ class Sdpa(_PerSegment):
             return _rows_first(F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=gqa))
         if self.on_gpu:  # a kernel's own triangle: nothing is materialised
             return _rows_first(F.scaled_dot_product_attention(q, k, v, causal_lower_right(n, length), enable_gqa=gqa))
-        return _rows_first(_chunk(q, k, v))
+        return _rows_first(_past_and_square(q, k, v))
 
     def _decode(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
         """The heads that share a KV head become the queries of one small attention: each key is read once.
@@ -88,8 +88,8 @@ class Sdpa(_PerSegment):
         return _join(*(_FLASH_ON_CPU(grouped, k, v) for k, v in pairs)).reshape(q.shape)
 
 
-def _chunk(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """A chunk's attention on the CPU: to what came before it, all of which it sees, and to itself, a square.
+def _past_and_square(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention of several queries on the CPU: to what came before them, which all of them see, and to one another.
 
     The square's triangle is the kernel's own, so no mask is made, which would grow with the context, and none is added.
     """
