@@ -4,7 +4,6 @@ The model has no word for prefill, chunk or decode: a segment of 512 tokens at s
 are the same thing to it.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,18 +118,17 @@ class Batch:
     @cached_property
     def decode_groups(self) -> list[tuple[slice, Tensor, Tensor]]:
         """n segments each, to be attended to in one call: their rows; their blocks, int32 `[n * most blocks]`, padded
-        with block 0; and over the L tokens of those, float32 `[n, 1, 1, L]`, 0 for the segment's own, else -inf.
+        with block 0; and which of the L tokens in those are the segment's own, bool `[n, 1, 1, L]`.
 
         Empty unless the batch is several segments of one token, all with so little KV that it takes no time to copy.
         """
         if len(self.rows) == 1 or max(self.query_lens) > 1 or max(self.context_lens) > LONG_RUN:
             return []
         width = max(map(len, self.block_tables)) * self.block_size
-        seen = torch.arange(width, device=self.device) < self.kv_lens[:, None]
-        masks = torch.where(seen, 0.0, -math.inf)[:, None, None]
+        seen = (torch.arange(width, device=self.device) < self.kv_lens[:, None])[:, None, None]
         size = max(1, MOST_COPIED // width)
         groups = (slice(start, start + size) for start in range(0, len(self.rows), size))
-        return [(rows, self.block_table[rows].flatten(), masks[rows]) for rows in groups]
+        return [(rows, self.block_table[rows].flatten(), seen[rows]) for rows in groups]
 
     @cached_property
     def cu_query_lens(self) -> Tensor:

@@ -53,11 +53,12 @@ class Sdpa(_PerSegment):
         if not batch.decode_groups:
             return super().__call__(q, store, layer, batch)
         out = torch.empty_like(q)
-        for rows, blocks, mask in batch.decode_groups:
-            pair = store.select(layer, blocks, len(mask) * mask.shape[-1])
-            k, v = (x.unflatten(0, (len(mask), -1)).transpose(1, 2) for x in pair)
-            grouped = q[rows].view(len(mask), k.shape[1], -1, q.shape[2])  # as in `_decode`
-            out[rows] = F.scaled_dot_product_attention(grouped, k, v, mask.to(q.dtype)).flatten(1, 2)
+        for rows, blocks, seen in batch.decode_groups:
+            n, length = len(seen), seen.shape[-1]
+            k, v = (x.unflatten(0, (n, length)).transpose(1, 2) for x in store.select(layer, blocks, n * length))
+            grouped = q[rows].view(n, k.shape[1], -1, q.shape[2])  # as in `_decode`
+            out[rows] = F.scaled_dot_product_attention(grouped, k, v, seen).flatten(1, 2)
+            del k, v  # before the next are copied
         return out
 
     def _attend(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:

@@ -207,7 +207,7 @@ def test_what_pads_a_decode_is_not_seen(dtype: torch.dtype) -> None:
     q, store, batch = setting("decodes", dtype)
     out = Sdpa(CPU, dtype)(q, store, 0, batch)
     assert (out - written_out(q, store, batch)).abs().max() < 8 * torch.finfo(dtype).eps
-    batch.__dict__["decode_groups"] = [(*at, torch.zeros_like(mask)) for *at, mask in batch.decode_groups]
+    batch.__dict__["decode_groups"] = [(*at, torch.ones_like(seen)) for *at, seen in batch.decode_groups]
     assert (Sdpa(CPU, dtype)(q, store, 0, batch) - out).abs().max() > 0.1
 
 
