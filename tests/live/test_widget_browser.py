@@ -77,6 +77,19 @@ def test_the_kernel_answers_the_knobs(notebook, kernel):
     assert page.evaluate("awaited()") == 0
 
 
+def test_a_notebook_that_goes_by_arrow_keys_leaves_them_to_the_knobs(notebook):
+    """JupyterLab 4.6 takes them on their way up, to move among its cells; what has Ctrl in it stays its own."""
+    page = notebook()
+    page.evaluate("""() => {
+      window.seen = [];
+      document.addEventListener("keydown", (event) => { window.seen.push(event.key); event.preventDefault(); });
+    }""")
+    turn(page.locator(".live"), "token budget of a step", "End")
+    expect(page.locator(".live-text")).to_have_text(FULL)
+    turn(page.locator(".live"), "token budget of a step", "Control+s")
+    assert page.evaluate("seen") == ["Control", "s"]
+
+
 def test_views_of_one_figure_do_not_take_each_others_answers(notebook):
     page = notebook()
     page.evaluate("() => { view(); window.gate = new Promise((open) => { window.open = open; }); }")

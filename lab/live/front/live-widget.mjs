@@ -40,4 +40,12 @@ class KernelBackend extends Backend {
   }
 }
 
-export default { render: ({ model, el }) => { new KernelBackend(model, el); } };
+// What is typed in a figure is for the figure: JupyterLab would take a slider's arrow keys to move among its cells.
+const keep = (event) => { if (!(event.ctrlKey || event.metaKey || event.altKey)) event.stopPropagation(); };
+
+export default {
+  render: ({ model, el }) => {
+    new KernelBackend(model, el);
+    el.addEventListener("keydown", keep);
+  },
+};
