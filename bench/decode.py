@@ -37,4 +37,6 @@ def decode(field: Field, batch: int, context: int) -> Case:
     return Case(settings, work, batch * NEW_TOKENS, entries)
 
 
-TABLE = Table(f"{NEW_TOKENS} more tokens of each request, in milliseconds", rows, UNITS, seconds=300)
+TABLE = Table(
+    f"{NEW_TOKENS} more tokens of each request, in milliseconds", rows, UNITS, {"new_tokens": NEW_TOKENS}, 300
+)

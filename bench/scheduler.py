@@ -188,7 +188,7 @@ TABLE = Table(
     "scheduler steps per second of processor time",
     asked,
     dict.fromkeys(RATES, "1/s") | {"ratio": "1"},
-    {"prompt_tokens": PROMPT, "block_size": BLOCK_SIZE},
+    {"clock": "process", "prompt_tokens": PROMPT, "block_size": BLOCK_SIZE},
 )
 
 if __name__ == "__main__":

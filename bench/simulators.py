@@ -215,7 +215,13 @@ TABLE = Table(
     "simulated requests per second of processor time",
     asked,
     UNITS | {"ratio": "1"},
-    {"budget": BUDGET, "max_num_seqs": MAX_SEQS, "step_ms": COST.step_ms, "token_ms": COST.token_ms},
+    {
+        "clock": "process",
+        "budget": BUDGET,
+        "max_num_seqs": MAX_SEQS,
+        "step_ms": COST.step_ms,
+        "token_ms": COST.token_ms,
+    },
 )
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import tokenize
 from pathlib import Path
 
@@ -68,3 +69,12 @@ def test_imports_run_one_way(part):
                 if name.startswith("lab."):
                     other = name.split(".")[1]
                     assert other == part or other in MAY_IMPORT[part], f"{path.name} imports {name}"
+
+
+A_PLACE = re.compile(r'"(/[\w.-]+){2,}|"[A-Z]:\\\\')
+
+
+def test_no_record_says_where_on_a_machine_it_was_made():
+    assert A_PLACE.search('"source": "/somewhere/deep/model.gguf"') and not A_PLACE.search('"unit": "tokens/s"')
+    for path in (LAB.parent / "data").rglob("*.json"):
+        assert not A_PLACE.search(path.read_text(encoding="utf-8")), path.name

@@ -24,7 +24,7 @@ def cost_model_record(
 ) -> Record:
     parameters = {
         "model": model.name,
-        "source": model.source,
+        "source": Path(model.source).name,  # where it lies is this machine's own affair
         "dtype": dtype_name(model.decoder.dtype),
         "attention": machine.attention.name,
         "clock": machine.clock,

@@ -7,6 +7,7 @@ for job in jobs(["memory", "cost"], device):
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -68,7 +69,7 @@ def make_experiment(
     decoder = loaded.decoder
     parameters = {
         "model": loaded.name,
-        "source": loaded.source,
+        "source": Path(loaded.source).name,
         "dtype": setting,
         "attention": backend_of(decoder).name,
         "block_size": BLOCK_SIZE,

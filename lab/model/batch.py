@@ -117,18 +117,22 @@ class Batch:
 
     @cached_property
     def decode_groups(self) -> list[tuple[slice, Tensor, Tensor]]:
-        """n segments each, to be attended to in one call: their rows; their blocks, int32 `[n * most blocks]`, padded
-        with block 0; and which of the L tokens in those are the segment's own, bool `[n, 1, 1, L]`.
+        """n segments each, to be attended to in one call: their rows; the slots of L tokens, int64 `[n, L]`; and which
+        of those are the segment's own, bool `[n, 1, 1, L]`. The others repeat its first: what is another's may be NaN,
+        which no weight of 0 takes away.
 
         Empty unless the batch is several segments of one token, all with so little KV that it takes no time to copy.
         """
         if len(self.rows) == 1 or max(self.query_lens) > 1 or max(self.context_lens) > LONG_RUN:
             return []
         width = max(map(len, self.block_tables)) * self.block_size
-        seen = (torch.arange(width, device=self.device) < self.kv_lens[:, None])[:, None, None]
+        seen = torch.arange(width, device=self.device) < self.kv_lens[:, None]
+        offsets = torch.arange(self.block_size, device=self.device)
+        slots = (self.block_table[..., None] * self.block_size + offsets).flatten(1)
+        slots = slots.where(seen, slots[:, :1])
         size = max(1, MOST_COPIED // width)
         groups = (slice(start, start + size) for start in range(0, len(self.rows), size))
-        return [(rows, self.block_table[rows].flatten(), seen[rows]) for rows in groups]
+        return [(rows, slots[rows], seen[rows, None, None]) for rows in groups]
 
     @cached_property
     def cu_query_lens(self) -> Tensor:

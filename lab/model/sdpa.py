@@ -53,10 +53,10 @@ class Sdpa(_PerSegment):
         if not batch.decode_groups:
             return super().__call__(q, store, layer, batch)
         out = torch.empty_like(q)
-        for rows, blocks, seen in batch.decode_groups:
-            n, length = len(seen), seen.shape[-1]
-            k, v = (x.unflatten(0, (n, length)).transpose(1, 2) for x in store.select(layer, blocks, n * length))
-            grouped = q[rows].view(n, k.shape[1], -1, q.shape[2])  # as in `_decode`
+        for rows, slots, seen in batch.decode_groups:
+            pools = (pool[layer].flatten(0, 1) for pool in (store.keys, store.values))
+            k, v = (x.index_select(0, slots.flatten()).unflatten(0, slots.shape).transpose(1, 2) for x in pools)
+            grouped = q[rows].view(len(slots), k.shape[1], -1, q.shape[2])  # as in `_decode`
             out[rows] = F.scaled_dot_product_attention(grouped, k, v, seen).flatten(1, 2)
             del k, v  # before the next are copied
         return out
