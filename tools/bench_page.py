@@ -31,7 +31,7 @@ GOALS = {"zh": "目标：{} 个里达到 {} 个。", "en": "Goals: of {}, {} rea
 AGREES = {"zh": "别家的词元与我们相同的比例：{}。", "en": "Of the others' tokens these shares are ours: {}."}
 QUIET = {"zh": "测的时候别的进程占了 {} 个处理器：{}", "en": "Meanwhile other processes kept {} processors busy: {}"}
 VERDICT = {True: {"zh": "可信。", "en": "to be trusted."}, False: {"zh": "不可信。", "en": "not to be trusted."}}
-LEFT_OUT = {"zh": "没测的", "en": "Left out"}
+LEFT_OUT = {"zh": "没测的，以及为什么", "en": "What was left out, and why"}
 REMAINS = {"zh": "还差什么：", "en": "What remains: "}
 
 
@@ -125,5 +125,4 @@ def quiet(processors: float | None, lang: str) -> str:
 
 def _left_out(record: Record, lang: str) -> list[str]:
     lines = [f"- `{line}`" for line in record.parameters.get("left_out", ())]
-    summary = f"<details><summary>{LEFT_OUT[lang]} ({len(lines)})</summary>"
-    return [summary, "\n".join(lines), "</details>"] if lines else []
+    return [f"<details><summary>{LEFT_OUT[lang]}</summary>", "\n".join(lines), "</details>"] if lines else []

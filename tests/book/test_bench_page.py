@@ -2,21 +2,22 @@
 
 import re
 import shutil
-import tomllib
 
 import pytest
 
 from bench.table import goals
 from lab.measure.records import Record, save
-from tools.bench_page import as_page, cell, number, read_sections
+from tools.bench_page import as_page, read_words
+from tools.bench_table import cell, middle, number
 from tools.parity import differences
 from tools.settings import ROOT
 from tools.source import SourceError, read_chapter
 from tools.sync import sync_benchmarks
 
-QUIET = {"busy_elsewhere": 0.02, "load_average": 0.1}
-BUSY = {"busy_elsewhere": 1.5, "load_average": 3.2}
-COLUMNS = {column.field: column for section in read_sections() for column in section.columns}
+QUIET = {"busy_elsewhere": 0.02}
+BUSY = {"busy_elsewhere": 1.5}
+SECTIONS = read_words()[1]
+COLUMNS = {column.field: column for section in SECTIONS for column in section.columns}
 
 
 @pytest.fixture
@@ -29,12 +30,13 @@ def root(tmp_path):
 
 def put(root, name, rows, machine=QUIET, left_out=()):
     where = {"device": "A CPU", "threads": 1, "torch": "2.13.0", "date": "2026-11-29T00:00:00Z"}
-    save(Record(name, {"left_out": list(left_out)}, rows, where | machine), root / "data/bench")
+    units = {"agrees": "of the tokens"} if "agrees" in rows[0] else {}
+    save(Record(name, {"clock": "wall", "left_out": list(left_out)}, rows, where | machine, units), root / "data/bench")
 
 
 def prefill(engine, ms, ratio, goal, dtype="bfloat16"):
     row = {"dtype": dtype, "tokens": 4096, "chunk": 512, "engine": engine, "ms": ms}
-    return row | {"ratio": ratio, "goal": goal}
+    return row | {"ratio": ratio, "goal": goal, "agrees": 1.0 if dtype == "float32" else ratio / 2}
 
 
 def with_prefills(root, *rows, **options):
@@ -51,17 +53,36 @@ def test_the_page_is_up_to_date():
 
 
 def test_engines_stand_side_by_side_with_goals_reached_and_missed(root):
-    page = with_prefills(root, ("ours", 1234.5, 1.0, None), ("a", 1100.0, 1.122, 1.1), ("b", 9.96, 1, 1))
+    page = with_prefills(root, ("a", 1100.0, 1.122, 1.1), ("b", 9.96, 1, 1), ("ours", 1234.5, 1.0, None))
     for title in ("Prefill", "预填充"):
         table = passage(page, title)
         assert "| ours | a | b |" in table
-        assert "| bfloat16 | 4096 | 512 | 1,230; 1 | 1,100; 1.12 > 1.1 ✗ | 9.96; 1 ≤ 1 ✓ |" in table
+        assert "| bfloat16 | 4096 | 512 | 1,230 | 1,100; 1.12 > 1.1 ✗ | 9.96; 1 ≤ 1 ✓ |" in table
     assert "Goals: of 2, 1 reached." in page and "目标：2 个里达到 1 个。" in page
 
 
 def test_a_cell_of_an_engine_that_took_no_part_is_empty(root):
     page = with_prefills(root, ("ours", 2, 1.0, None), ("a", 2, 1, None), ("ours", 3, 1, None, "float32"))
-    assert "| float32 | 4096 | 512 | 3; 1 | – |" in page
+    assert "| float32 | 4096 | 512 | 3 | – |" in page
+
+
+def test_where_we_stand_is_seen_at_once(root):
+    case = [("ours", 2, 1.0, None), ("a", 1, 2.0, 1.0), ("b", 4, 0.5, None)]
+    page = with_prefills(root, *case, *((*row, "float32") for row in [case[0], ("a", 4, 0.5, 1.0)]))
+    assert "| [Prefill](#prefill) | a | 1.25 (0.5 – 2) | 1 / 2 |\n| [Prefill](#prefill) | b | 0.5 | – |" in page
+    assert "Not yet measured on a GPU." in page
+    sync_benchmarks(root)
+    chapter = read_chapter(root / "chapters/src/benchmarks.md")
+    assert {anchor for anchor in re.findall(r"\(#([^)]+)\)", page)} <= set(chapter.anchors)
+
+
+def test_a_gpu_is_not_said_to_be_missing_once_it_was_measured(root):
+    assert "on a GPU" not in with_prefills(root, ("ours", 2, 1.0, None), machine=QUIET | {"cuda": "13.0"})
+
+
+def test_whose_tokens_are_ours_by_dtype(root):
+    rows = [("ours", 2, 1.0, None), ("a", 2, 0.5, None), ("b", 2, 2.0, None), ("b", 2, 2.0, None, "float32")]
+    assert "are ours: `bfloat16` 0.625 (0.25 – 1), `float32` 1." in with_prefills(root, *rows)
 
 
 def test_both_languages_say_the_same_and_how_quiet_it_was(root):
@@ -72,30 +93,29 @@ def test_both_languages_say_the_same_and_how_quiet_it_was(root):
     assert sync_benchmarks(root) == [root / "chapters/src/benchmarks.md"]
     assert differences(read_chapter(root / "chapters/src/benchmarks.md")) == []
     page = as_page(root)
-    assert "kept 1.50 processors busy (load average 3.2 at the start): not to be trusted." in page
-    assert "0.02 个处理器（开始时平均负载 0.1）：可信。" in page
-    assert page.count("`llama.cpp: not installed`") == 2
+    assert "kept 1.50 processors busy: not to be trusted." in page
+    assert "0.02 个处理器：可信。" in page and page.count("Settings: `clock wall`") == 2
+    assert page.count("why</summary>\n\n- `llama.cpp: not installed`\n\n</details>") == 1
     assert "| 256 | schedule | 3,000 (3,000 – 3,000) | ≥ 5,000 ✗ |" in page
 
 
 def test_what_was_not_measured_is_said(root):
     page = as_page(root)
-    assert page.count("Not yet measured here.") == page.count("还没有在这里测过。") == len(read_sections())
+    assert page.count("Not yet measured here.") == page.count("还没有在这里测过。") == len(SECTIONS)
     assert "What remains" not in page
 
 
 def test_no_number_is_typed():
-    for table in tomllib.loads((ROOT / "data/benchmarks.toml").read_text(encoding="utf-8"))["table"]:
-        words = [text for part in ("title", "what", "remains") for text in table[part].values()]
-        typed = re.findall(r"(?<![A-Za-z\d])\d+", " ".join(words))
-        assert typed == [], (table["name"], typed)
+    words = [text for part in read_words()[0].values() for text in part.values()]
+    words += [text for table in SECTIONS for part in (table.title, table.what, table.remains) for text in part.values()]
+    assert re.findall(r"(?<![A-Za-z\d])\d+", " ".join(words)) == []
 
 
 def test_every_table_of_the_benchmark_is_on_the_page():
     pytest.importorskip("transformers")
     from bench.__main__ import TABLES
 
-    assert [section.name for section in read_sections()] == list(TABLES)
+    assert [section.name for section in SECTIONS] == list(TABLES)
 
 
 def test_goals():
@@ -109,6 +129,7 @@ def test_goals():
 def test_three_digits():
     values = [0, 0.04437, 12.34, 5764.9, 999.6, 100.0]
     assert list(map(number, values)) == ["0", "0.0444", "12.3", "5,760", "1,000", "100"]
+    assert (middle([]), middle([2.0]), middle([3.0, 1.0, 8.0])) == ("–", "2", "3 (1 – 8)")
 
 
 def test_a_record_of_an_earlier_benchmark_is_named(root):
@@ -122,3 +143,5 @@ def test_cells():
     assert cell(row, COLUMNS["gap_ms"]) == "400 (390 – 412)"
     assert cell(row, COLUMNS["peak_bytes"]) == "21.2"
     assert cell(row, COLUMNS["peer"]) == "–"
+    near = [cell({"ratio": ratio, "goal": 1.1}, COLUMNS["ratio"]) for ratio in (1.1, 1.1009)]
+    assert near == ["1.1 ≤ 1.1 ✓", "1.101 > 1.1 ✗"]
