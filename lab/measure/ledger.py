@@ -111,7 +111,7 @@ def step_moments(step: Step) -> list[Moment]:
         heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
         moments["norm of q"] = layer | normed | {"q, k, v": q, "norm": _norm(n * heads, width, e)}
         moments["norm of k"] = layer | normed | {"q, k, v": q + kv, "norm": _norm(n * kv_heads, width, e)}
-    if n > 1 and is_few(n, step.dtype, step.device):  # the products come with their columns consecutive, and are copied
+    if n > 1 and not config.qkv_bias and is_few(n, step.dtype, step.device):  # the products are transposed, and copied
         moments["v"] = layer | normed | {"q, k, v": q + 3 * kv}
     if step.device.type == "cpu":  # on a GPU the host makes the batch in its own memory
         moments["build"] = {"batch": 8 * (4 * n + 1), "block table": 8 * step.num_blocks}

@@ -66,13 +66,12 @@ class Batch:
         ends = list(accumulate(query_lens))
         token_ids = list(chain.from_iterable(segment.token_ids for segment in segments))
         logit_rows = [end - 1 for end, segment in zip(ends, segments) if segment.sample]
-        total = ends[-1]
 
         # Row r belongs to segment owner[r] and is its token number r - (rows before it).
-        owner = torch.repeat_interleave(torch.tensor(query_lens), output_size=total)
+        owner = torch.repeat_interleave(torch.tensor(query_lens), output_size=ends[-1])
         first_rows = [end - n for end, n in zip(ends, query_lens)]
         shift = torch.tensor([start - row for start, row in zip(starts, first_rows)])
-        positions = torch.arange(total) + shift[owner]
+        positions = torch.arange(ends[-1]) + shift[owner]
         blocks = _padded(tables, torch.int64)[owner, positions // block_size]
         return cls(
             token_ids=torch.tensor(token_ids, dtype=torch.int64).to(device),
@@ -126,9 +125,9 @@ class Batch:
         if len(self.rows) == 1 or max(self.query_lens) > 1 or max(self.context_lens) > LONG_RUN:
             return []
         width = max(map(len, self.block_tables)) * self.block_size
-        seen = torch.arange(width, device=self.device) < self.kv_lens[:, None]
-        offsets = torch.arange(self.block_size, device=self.device)
-        slots = (self.block_table[..., None] * self.block_size + offsets).flatten(1)
+        tokens = torch.arange(width, device=self.device)
+        seen = tokens < self.kv_lens[:, None]
+        slots = self.block_table.repeat_interleave(self.block_size, 1) * self.block_size + tokens % self.block_size
         slots = slots.where(seen, slots[:, :1])
         size = max(1, MOST_COPIED // width)
         groups = (slice(start, start + size) for start in range(0, len(self.rows), size))

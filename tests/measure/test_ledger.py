@@ -41,6 +41,7 @@ CONFIGS = {
     "one KV head, wide heads": replace(TWO_LAYERS, num_key_value_heads=1, head_dim=128, intermediate_size=64),
     "norm of q": replace(TWO_LAYERS, qk_norm=True, num_key_value_heads=1, head_dim=64, intermediate_size=16),
     "norm of k": replace(TWO_LAYERS, qk_norm=True, num_key_value_heads=4, head_dim=64, intermediate_size=16),
+    "bias, wide KV": replace(TWO_LAYERS, qkv_bias=True, num_key_value_heads=4, head_dim=128, intermediate_size=16),
     "logits do not": replace(TWO_LAYERS, vocab_size=16, hidden_size=8, head_dim=4, intermediate_size=8),
 }
 SMOLLM2, LLAMA_8B = PRESETS["smollm2-135m"], PRESETS["llama-3.1-8b"]

@@ -41,7 +41,8 @@ SHAPES = {
 
 
 def setting(shape: str, dtype: torch.dtype = torch.float32, scattered: bool = True) -> tuple[Tensor, KVStore, Batch]:
-    """Random queries over a store full of random numbers, those beyond the sequences included."""
+    """Random queries over a store of random numbers, and of NaN where no sequence is: a request that is over may have
+    left it there, and a weight of 0 does not take it away."""
     generator = torch.Generator().manual_seed(0)
     segments, used = [], 1  # block 0 is nobody's
     for start, n in SHAPES[shape]:
@@ -49,9 +50,12 @@ def setting(shape: str, dtype: torch.dtype = torch.float32, scattered: bool = Tr
         used += len(blocks)
         segments.append(Segment([0] * n, start, blocks[::-1] if scattered else blocks, True))
     store = KVStore(CONFIG, used, BLOCK, dtype=dtype, device=CPU)
-    for pool in (*store.keys, *store.values):
-        pool.copy_(torch.randn(pool.shape, generator=generator))
     batch = Batch.build(segments, BLOCK, CPU, used)
+    tables = zip(batch.block_tables, batch.context_lens)
+    own = [table[i // BLOCK] * BLOCK + i % BLOCK for table, length in tables for i in range(length)]
+    for pool in store.pools:
+        numbers = torch.randn((len(own), *pool.shape[2:]), generator=generator)
+        pool.fill_(math.nan).flatten(0, 1)[own] = numbers.to(dtype)
     q = torch.randn((len(batch.token_ids), CONFIG.num_attention_heads, CONFIG.head_dim), generator=generator)
     return q.to(dtype), store, batch
 
