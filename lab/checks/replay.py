@@ -26,7 +26,7 @@ from lab.sim.simulate import VirtualClock
 class Replay:
     """What came of a run: its trace in virtual seconds, all tokens by request, and bytes.
 
-    `step_bytes` is the most that a step held beside weights and KV pools, `bytes_out` what was swapped out.
+    `step_bytes` is the most that a counted step held beside weights and KV pools, `bytes_out` what was swapped out.
     """
 
     trace: Trace

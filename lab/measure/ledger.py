@@ -90,7 +90,10 @@ def step_peak(step: Step) -> Moment:
 
 
 def step_moments(step: Step) -> list[Moment]:
-    """Every moment that can be the highest; what is left out is below one of these for any configuration."""
+    """Every moment that can be the highest; what is left out is below one of these for any configuration.
+
+    Block ids are made in the first layer's attention and count throughout: from a second layer on they are there.
+    """
     config, n, e = step.config, step.num_tokens, step.dtype.itemsize
     hidden = n * config.hidden_size * e
     q, kv = (n * heads * config.head_dim * e for heads in (config.num_attention_heads, config.num_key_value_heads))
