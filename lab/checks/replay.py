@@ -17,7 +17,7 @@ from lab.measure.memory import PeakMemory
 from lab.model.attention import AttentionBackend
 from lab.model.decoder import Decoder
 from lab.model.device import SideStream
-from lab.sim.cost_model import CostModel, context_tokens
+from lab.sim.cost_model import CostModel
 from lab.sim.load import Load
 from lab.sim.simulate import VirtualClock
 
@@ -70,8 +70,9 @@ def with_tokens(load: Load, vocab_size: int) -> Iterator[Request]:
 class PacedExecutor:
     """A model's tokens at a cost model's pace.
 
-    Counting bytes slows a step down tenfold, so `step_bytes` is taken of the steps that are larger than any before:
-    more tokens, or as many that read more context. Steps of decodes alone, whose KV is copied together, count apart.
+    Counting bytes slows a step down tenfold, so `step_bytes` is taken of the steps that none before them was as large
+    as both in tokens and in blocks of the longest request, whose KV may have to be copied. Steps of decodes alone, which
+    have their KV copied together, are compared with their like.
     """
 
     def __init__(self, executor: TorchExecutor, cost: CostModel, clock: VirtualClock) -> None:
@@ -79,15 +80,15 @@ class PacedExecutor:
         self.cost = cost
         self.clock = clock
         self.step_bytes = 0
-        self._largest = {False: (0, 0), True: (0, 0)}  # by whether all are decodes
+        self._counted: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # by whether all are decodes
 
     def execute(self, plan: StepPlan, scheduler: Scheduler) -> Mapping[str, int]:
-        size = plan.total_tokens, context_tokens(plan, scheduler)
+        tokens, blocks = plan.total_tokens, max(len(scheduler.pool.table(name)) for name in plan.num_tokens)
         self.clock.advance(self.cost.seconds(plan, scheduler))
-        decodes = plan.total_tokens == len(plan.num_tokens)
-        if size <= self._largest[decodes]:
+        counted = self._counted[tokens == len(plan.num_tokens)]
+        if any(tokens <= most and blocks <= longest for most, longest in counted):
             return self.executor.execute(plan, scheduler)
-        self._largest[decodes] = size
+        counted.append((tokens, blocks))
         with PeakMemory(device=self.executor.decoder.device) as memory:
             sampled = self.executor.execute(plan, scheduler)
         self.step_bytes = max(self.step_bytes, memory.peak_bytes)
