@@ -71,7 +71,7 @@ class PacedExecutor:
     """A model's tokens at a cost model's pace.
 
     Counting bytes slows a step down tenfold, so `step_bytes` is taken of the steps that none before them was as large
-    as both in tokens and in blocks of the longest request, whose KV may have to be copied. Steps of decodes alone, which
+    as in both tokens and blocks of the longest request, whose KV may have to be copied. Steps of decodes alone, which
     have their KV copied together, are compared with their like.
     """
 
