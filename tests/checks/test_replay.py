@@ -27,8 +27,8 @@ def scheduler(num_blocks=16, budget=64, policy=Scheduler, **cache):
     return policy(SchedulerConfig(budget, 6), CacheConfig(num_blocks, **cache))
 
 
-def run(made, cost=COST, **options):
-    return replay(LOAD, made, DECODER, SDPA, cost, **options)
+def run(made, cost=COST, load=LOAD, **options):
+    return replay(load, made, DECODER, SDPA, cost, **options)
 
 
 @pytest.mark.parametrize("budget", [16, 64, 512])
@@ -46,11 +46,17 @@ def test_tokens_are_those_of_the_engine_serving_each_prompt_alone():
         assert replayed[request.request_id] == alone.token_ids
 
 
-def test_the_largest_steps_are_those_that_need_most():
+# One with its largest steps early, and one whose small budget is full long before the long prompt's KV is copied.
+LATE = Load(((0.0, 30, 16), (0.004, 30, 4), (0.02, 20, 4), (0.06, 300, 4)))
+
+
+@pytest.mark.parametrize(("load", "num_blocks", "budget"), [(LOAD, 16, 64), (LATE, 28, 8)], ids=["early", "late"])
+def test_the_largest_steps_are_those_that_need_most(load, num_blocks, budget):
     """`step_bytes` looks at few steps; here every step is counted, and the pool that is made first."""
     with PeakMemory() as memory:
-        counted = run(scheduler()).step_bytes
-    assert 0.9 * (memory.peak_bytes - 16 * BLOCK) < counted <= memory.peak_bytes - 16 * BLOCK
+        counted = run(scheduler(num_blocks, budget), load=load).step_bytes
+    most = memory.peak_bytes - num_blocks * BLOCK
+    assert 0.9 * most < counted <= most
 
 
 def test_swapped_blocks_come_back_and_are_charged_for():
