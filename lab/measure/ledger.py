@@ -150,7 +150,7 @@ def _attention(step: Step) -> dict[str, dict[str, int]]:
     if step.attention.name != "math":
         workspace = n * heads * wide  # the softmax's log-sum-exp, a number a row
         if 1 < n < length and step.device.type == "cpu":  # attention to what came before, apart, and joined in float32
-            widened = n * heads * config.head_dim * wide if e < 4 else 0
+            widened = 2 * n * (heads // kv_heads) * config.head_dim * wide if e < 4 else 0  # of a KV head
             workspace = 2 * workspace + output["attention output"] + widened
         if isinstance(step.attention, Sdpa) and step.attention.expands_kv:
             workspace += 2 * length * heads * config.head_dim * e

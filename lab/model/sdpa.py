@@ -5,7 +5,6 @@ Each segment's queries are the last of its sequence, so the causal triangle is a
 """
 
 import math
-from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
@@ -83,10 +82,10 @@ class Sdpa(_PerSegment):
         grouped = q.view(1, store.keys[layer].shape[2], -1, q.shape[2])
         parts = ((batch.kv_blocks[i], batch.context_lens[i]),) if self.on_gpu else batch.kv_parts[i]
         pairs = [[_heads_first(x) for x in store.select(layer, *part)] for part in parts]
+        k, v = pairs[0]
         if len(pairs) == 1:
-            k, v = pairs[0]
             return F.scaled_dot_product_attention(grouped, k, v).reshape(q.shape)
-        return _join(*(_FLASH_ON_CPU(grouped, k, v) for k, v in pairs)).reshape(q.shape)
+        return _join(*_FLASH_ON_CPU(grouped, k, v), *_FLASH_ON_CPU(grouped, *pairs[1])).reshape(q.shape)
 
 
 def _past_and_square(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -97,16 +96,17 @@ def _past_and_square(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     groups, n = (k.shape[1], q.shape[1] // k.shape[1]), q.shape[2]
     before = _FLASH_ON_CPU(q.unflatten(1, groups).flatten(2, 3), k[:, :, :-n], v[:, :, :-n])  # grouped as in `_decode`
     itself = _FLASH_ON_CPU(q, k[:, :, -n:], v[:, :, -n:], is_causal=True)
-    out = _join([x.unflatten(2, (-1, n)) for x in before], [x.unflatten(1, groups) for x in itself])
-    return out.flatten(1, 2)
+    parts = *(x.unflatten(2, (-1, n)) for x in before), *(x.unflatten(1, groups) for x in itself)
+    for of_kv_head in zip(*(x.unbind(1) for x in parts)):  # one by one, for the sake of the copies in float32
+        _join(*of_kv_head)
+    return itself[0]
 
 
-def _join(part: Iterable[Tensor], rest: Iterable[Tensor]) -> Tensor:
-    """Attention to all keys from that to a part of them and that to the rest, each with the logarithms of its softmax
-    sums (as in Flash-Decoding, pytorch.org, 2023)."""
-    (out, log_sum), (rest_out, rest_log_sum) = part, rest
+def _join(out: Tensor, log_sum: Tensor, rest_out: Tensor, rest_log_sum: Tensor) -> Tensor:
+    """Attention to all keys, into `rest_out`, from that to a part of them and that to the rest, each with the
+    logarithms of its softmax sums (as in Flash-Decoding, pytorch.org, 2023)."""
     share = log_sum.sub_(rest_log_sum).sigmoid_()[..., None]  # of the part in the softmax's sum
-    return rest_out.copy_(out.to(share.dtype).sub_(rest_out).mul_(share).add_(rest_out))
+    return rest_out.copy_(rest_out.to(share.dtype).lerp_(out.to(share.dtype), share))
 
 
 class Math(_PerSegment):

@@ -49,7 +49,7 @@ def test_the_parts_of_a_chunk() -> None:
     assert row.parts == {
         "norm": 2048 * (4096 * 10 + 4),  # in float32 twice, then in bfloat16; a scale a row
         "q, k, v": 2048 * (32 + 2 * 8) * 128 * 2,
-        "attention": 2048 * 32 * (2 * 128 * 2 + 128 * 4 + 2 * 4),  # two parts, one of them in float32 too, their sums
+        "attention": 2048 * 32 * (2 * 128 * 2 + 2 * 4) + 2 * 2048 * 4 * 128 * 4,  # and a KV head in float32
         "mask": 0,
         "mlp": 2 * 2048 * 14336 * 2,
         "logits, 1 row": 128256 * 2,
