@@ -8,9 +8,10 @@ costs many times the work; engines get there with kernels of their own. PyTorch'
 (`torch.use_deterministic_algorithms` speaks of repeats, not of neighbours).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -35,12 +36,16 @@ class FixedTiles(TorchFunctionMode):  # type: ignore[no-untyped-call]
     """While it is active, products with weights and means run on TILE rows at a time, whatever the batch."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func not in (F.linear, Tensor.mean):
-            return func(*args, **kwargs)
-        x, *rest = args
-        parts = x.split(TILE)
-        return torch.cat([func(_filled_up(part), *rest, **kwargs)[: len(part)] for part in parts])
+        if func is torch.mv:  # one row, or few: the weight stands on the left (`lab.model.decoder.linear`)
+            return _in_tiles(F.linear, args[1][None], args[0])[0]
+        if func is torch.mm:
+            return _in_tiles(F.linear, args[1].t(), args[0]).t()
+        run = partial(_in_tiles, func) if func in (F.linear, Tensor.mean) else func
+        return run(*args, **(kwargs or {}))
+
+
+def _in_tiles(func: Callable[..., Tensor], x: Tensor, *rest: Any, **kwargs: Any) -> Tensor:
+    return torch.cat([func(_filled_up(part), *rest, **kwargs)[: len(part)] for part in x.split(TILE)])
 
 
 class TiledSdpa:
