@@ -91,7 +91,7 @@ def memory_row(decoder: Decoder, attention: str | None, length: int, size: int) 
         "chunk_size": size,
         "predicted_bytes": max(step_peak(step).nbytes for step in steps),
         "peak_bytes": counted.peak_bytes,
-        "allocator_bytes": after.peak_allocated - before.allocated if before and after else None,
+        "allocator_bytes": after.peak_requested - before.peak_requested if before and after else None,
         "kv_bytes": KVStore.bytes_per_token(config, dtype) * length,
     }
 

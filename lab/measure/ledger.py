@@ -4,7 +4,8 @@
 equal to what `PeakMemory` measures, byte for byte, on the CPU (`tests/measure/test_ledger.py`). With C tokens in the
 step, T keys and values after it, d = hidden_size, f = intermediate_size, D = head_dim and e bytes an element, most
 models need most in the SwiGLU, C * (2 d + 2 f + 2 D) * e: no T in it, which is why chunks save memory. T is in the
-`math` backend, which holds its heads * C * T scores twice, and where KV must be copied together.
+`math` backend, which holds its heads * C * T scores twice. The blocks of the sequence are consecutive, as a prompt has
+them that is alone: others are copied together for attention, which is not in the form.
 """
 
 from collections.abc import Mapping
@@ -51,15 +52,10 @@ class Step:
     device: torch.device = CPU
     block_size: int = 16
     sampled: bool = True  # are the logits of the last token wanted? not in a chunk before the last
-    gathered: bool = False  # are no blocks of the sequence consecutive? then attention copies them together
 
     @property
     def num_blocks(self) -> int:
         return -(-self.kv_length // self.block_size)
-
-    @property
-    def num_gathered(self) -> int:
-        return self.num_blocks if self.gathered and self.num_blocks > 1 else 0
 
 
 @dataclass(frozen=True)
@@ -90,15 +86,12 @@ def step_peak(step: Step) -> Moment:
 
 
 def step_moments(step: Step) -> list[Moment]:
-    """Every moment that can be the highest; what is left out is below one of these for any configuration.
-
-    Block ids are made in the first layer's attention and count throughout: from a second layer on they are there.
-    """
+    """Every moment that can be the highest; what is left out is below one of these for any configuration."""
     config, n, e = step.config, step.num_tokens, step.dtype.itemsize
     hidden = n * config.hidden_size * e
     q, kv = (n * heads * config.head_dim * e for heads in (config.num_attention_heads, config.num_key_value_heads))
     rows = int(step.sampled)
-    batch = {"batch": 8 * (3 * n + rows + step.num_gathered)}  # token ids, positions, slots; logit row; block ids
+    batch = {"batch": 8 * (3 * n + rows)}  # token ids, positions, slots; logit row
     layer = batch | {"residual": hidden, "rope": 2 * n * config.head_dim * e}  # alive throughout
     normed = {"norm output": hidden}
 
@@ -145,19 +138,18 @@ def _attention(step: Step) -> dict[str, dict[str, int]]:
     config, n, length, e = step.config, step.num_tokens, step.kv_length, step.dtype.itemsize
     heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
     output = {"attention output": n * heads * config.head_dim * e}
-    gather = {"gather": 2 * step.num_gathered * step.block_size * kv_heads * config.head_dim * e}
     wide = max(e, 4)
     if step.attention.name != "math":
         workspace = n * heads * wide  # the softmax's log-sum-exp, a number a row
         if 1 < n < length and step.device.type == "cpu":  # attention to what came before, apart, and joined in float32
             widened = 2 * n * (heads // kv_heads) * config.head_dim * wide if e < 4 else 0  # of a KV head
             workspace = 2 * workspace + output["attention output"] + widened
-        if isinstance(step.attention, Sdpa) and step.attention.expands_kv:
-            workspace += 2 * length * heads * config.head_dim * e
-        return {"attention": gather | output | {"workspace": workspace}}
+        if isinstance(step.attention, Sdpa) and step.attention.expands_kv:  # but for a decode; this kernel gives no sum
+            workspace = 2 * length * heads * config.head_dim * e if n > 1 else 0
+        return {"attention": output | {"workspace": workspace}}
     scores = heads * n * length
     copied = n > 1 and kv_heads < heads  # rows of a group next to each other: no view of q
-    fixed = gather | {"grouped q": output["attention output"] if copied else 0, "scores": scores * e}
+    fixed = {"grouped q": output["attention output"] if copied else 0, "scores": scores * e}
     return {
         "softmax": fixed | {"weights": scores * (e if e >= 4 else 2 * wide)},
         "attention": fixed | {"weights": scores * e} | output,
@@ -175,8 +167,8 @@ def measure_step(step: Step) -> PeakMemory:
 
 def run_step(step: Step, decoder: Decoder, store: KVStore) -> PeakMemory:
     """Run the step, its tokens all 0, with a model and a pool that are there, and measure what it allocates."""
-    table = range(step.num_blocks)[:: -1 if step.gathered else 1]
-    segment = Segment([0] * step.num_tokens, step.kv_length - step.num_tokens, table, step.sampled)
+    start, table = step.kv_length - step.num_tokens, range(step.num_blocks)
+    segment = Segment([0] * step.num_tokens, start, table, step.sampled)
     with (
         torch.inference_mode(),
         PeakMemory([*decoder.weights.values(), *store.keys, *store.values], step.device) as memory,

@@ -156,9 +156,8 @@ class AllocatorStats:
     """Bytes in PyTorch's CUDA allocator: allocated <= reserved <= device_used, three numbers called "GPU memory"."""
 
     allocated: int  # in tensors alive now
-    peak_allocated: int  # most since the last reset_peak_memory
+    peak_requested: int  # most asked for since the last reset_peak_memory: a block may be up to 1 MiB larger
     reserved: int  # held by the caching allocator, free blocks included
-    peak_reserved: int
     device_used: int  # taken on the device by every process, the CUDA context included (what nvidia-smi shows)
 
 
@@ -170,9 +169,8 @@ def allocator_stats(device: torch.device) -> AllocatorStats | None:
     free, total = torch.cuda.mem_get_info(device)
     return AllocatorStats(
         allocated=torch.cuda.memory_allocated(device),
-        peak_allocated=torch.cuda.max_memory_allocated(device),
+        peak_requested=torch.cuda.memory_stats(device)["requested_bytes.all.peak"],
         reserved=torch.cuda.memory_reserved(device),
-        peak_reserved=torch.cuda.max_memory_reserved(device),
         device_used=total - free,
     )
 
@@ -242,5 +240,4 @@ class Timer:
         if self._device.type != "cuda":
             return self._now()
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        event.record(torch.cuda.current_stream(self._device))
-        return event
+        return torch.cuda.current_stream(self._device).record_event(event)

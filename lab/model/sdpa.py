@@ -46,6 +46,8 @@ class Sdpa(_PerSegment):
         # CUDA's memory-efficient kernel, all that a T4 and float32 have, knows no grouped queries. Flash and the CPU
         # kernel do: there a repeated KV head would only cost time.
         self.expands_kv = has is not None and (has < BFLOAT16_CAPABILITY or dtype not in HALF)
+        # PyTorch's first choice on Hopper, which takes tens of milliseconds to plan for every new length of the KV.
+        torch.backends.cuda.enable_cudnn_sdp(False)
 
     def __call__(self, q: Tensor, store: KVStore, layer: int, batch: Batch) -> Tensor:
         """Short decodes some at a time: a call for each would take longer than their attention."""
@@ -71,7 +73,9 @@ class Sdpa(_PerSegment):
         if n == length:
             return _rows_first(F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=gqa))
         if self.on_gpu:  # a kernel's own triangle: nothing is materialised
-            return _rows_first(F.scaled_dot_product_attention(q, k, v, causal_lower_right(n, length), enable_gqa=gqa))
+            with torch._C._DisableTorchDispatch():  # a mode that watches would see it before it is a CausalBias
+                triangle = causal_lower_right(n, length)
+            return _rows_first(F.scaled_dot_product_attention(q, k, v, triangle, enable_gqa=gqa))
         return _rows_first(_past_and_square(q, k, v))
 
     def _decode(self, q: Tensor, store: KVStore, layer: int, batch: Batch, i: int) -> Tensor:
@@ -123,7 +127,7 @@ class Math(_PerSegment):
         if n > 1:
             scores.add_(causal_lower_right_mask(n, length, q.dtype, q.device))
         wide = torch.promote_types(q.dtype, torch.float32)
-        weights = scores.softmax(-1, dtype=wide).to(q.dtype).flatten(1, 2)
+        weights = scores.to(wide).softmax(-1).to(q.dtype).flatten(1, 2)
         return torch.bmm(weights, v.transpose(0, 1)).view(heads, n, head_dim).transpose(0, 1)
 
 

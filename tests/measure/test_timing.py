@@ -1,6 +1,7 @@
 """Timing: what is refused, what is kept apart, which clock."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -69,9 +70,6 @@ def test_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     class Event:
         def __init__(self, enable_timing: bool) -> None: ...
 
-        def record(self, stream: object) -> None:
-            log.append("event")
-
         def query(self) -> bool:
             return log[-1] == "wait"
 
@@ -79,7 +77,8 @@ def test_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
             return 4.0
 
     monkeypatch.setattr(torch.cuda, "Event", Event)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
+    stream = SimpleNamespace(record_event=lambda event: log.append("event") or event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: log.append("wait"))
     timing = measure(lambda: log.append("launch"), torch.device("cuda", 0), warmup=1, repeats=1)
     assert log == ["wait", "event", "launch", "event", "wait"] * 2

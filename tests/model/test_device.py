@@ -3,6 +3,7 @@
 import ast
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -129,9 +130,6 @@ def test_an_event_read_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
         def __init__(self, enable_timing: bool) -> None:
             assert enable_timing
 
-        def record(self, stream: str) -> None:
-            self.stream = stream
-
         def query(self) -> bool:
             return Event.done
 
@@ -140,7 +138,7 @@ def test_an_event_read_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
             return 1.5
 
     monkeypatch.setattr(torch.cuda, "Event", Event)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(record_event=lambda event: event))
     timer = dev.Timer(CUDA)
     timer.start()
     timer.stop()
