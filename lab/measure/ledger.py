@@ -4,8 +4,8 @@
 equal to what `PeakMemory` measures, byte for byte, on the CPU (`tests/measure/test_ledger.py`). With C tokens in the
 step, T keys and values after it, d = hidden_size, f = intermediate_size, D = head_dim and e bytes an element, most
 models need most in the SwiGLU, C * (2 d + 2 f + 2 D) * e: no T in it, which is why chunks save memory. T is in the
-`math` backend, which holds its heads * C * T scores twice. The blocks of the sequence are consecutive, as a prompt has
-them that is alone: others are copied together for attention, which is not in the form.
+`math` backend, which holds its heads * C * T scores twice, and where a GPU's kernel wants KV heads repeated. Blocks are
+consecutive, as those of a prompt that is alone are: attention copies others together first, which the form leaves out.
 """
 
 from collections.abc import Mapping

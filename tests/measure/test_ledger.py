@@ -51,15 +51,15 @@ def backend(name: str, config: ModelConfig, dtype: torch.dtype) -> AttentionBack
     return select_backend(name, config, CPU, dtype, 16).backend
 
 
-def check(config: ModelConfig, dtype: torch.dtype, name: str, points: list[tuple[int, int, bool]]) -> set[str]:
+def check(config: ModelConfig, dtype: torch.dtype, name: str, points: list[tuple[int, int]]) -> set[str]:
     """Measure each point on real tensors against the form; the names of the moments that decided."""
     decoder = Decoder(config, {key: weight.to(dtype) for key, weight in random_weights(config, 0).items()})
     decided = set()
-    for num_tokens, kv_length, gathered in points:
-        step = Step(config, num_tokens, kv_length, dtype, backend(name, config, dtype), gathered=gathered)
+    for num_tokens, kv_length in points:
+        step = Step(config, num_tokens, kv_length, dtype, backend(name, config, dtype))
         store = KVStore(config, step.num_blocks, step.block_size, dtype=dtype, device=CPU)
         memory, peak = run_step(step, decoder, store), step_peak(step)
-        assert memory.peak_bytes == peak.nbytes, (num_tokens, kv_length, gathered, peak, memory.at_peak)
+        assert memory.peak_bytes == peak.nbytes, (num_tokens, kv_length, peak, memory.at_peak)
         assert memory.absolute_peak_bytes == decoder.nbytes + store.nbytes + peak.nbytes
         decided.add(peak.name)
     return decided
@@ -68,17 +68,17 @@ def check(config: ModelConfig, dtype: torch.dtype, name: str, points: list[tuple
 @pytest.mark.parametrize("name", ["sdpa", "math"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_shape(dtype: torch.dtype, name: str) -> None:
-    check(TWO_LAYERS, dtype, name, [(n, length, gathered) for n, length in SHAPES for gathered in (False, True)])
+    check(TWO_LAYERS, dtype, name, SHAPES)
 
 
 def test_every_ratio() -> None:
     decided = set()
-    points = [(1, 40, False), (7, 40, True), (9, 9, False), (33, 33, False), (33, 300, False)]
+    points = [(1, 40), (7, 40), (9, 9), (33, 33), (33, 300)]
     for config in CONFIGS.values():
         for dtype in (torch.float32, torch.bfloat16):
             for name in ("sdpa", "math"):
                 decided |= check(config, dtype, name, points)
-    decided |= check(CONFIGS["logits do not"], torch.float32, "sdpa", [(1, 4000, False)])
+    decided |= check(CONFIGS["logits do not"], torch.float32, "sdpa", [(1, 4000)])
     qwen3 = CONFIGS["qwen3"]
     sizes = [(33, torch.float32), (9, torch.bfloat16)]
     steps = [Step(qwen3, n, 300, dtype, backend(name, qwen3, dtype)) for name in ("sdpa", "math") for n, dtype in sizes]
