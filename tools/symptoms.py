@@ -21,15 +21,18 @@ HEAD = {
     "every command. Steps cost made-up time: 5 ms each, and 0.02 ms for each token in it.",
 }
 ITEMS = {
-    "zh": ("原因：", "办法：", "运行：", "看到：", "测试：", "在书里：", "出处："),
-    "en": ("Why: ", "What to do: ", "Run: ", "Shows: ", "Test: ", "In the book: ", "Reports: "),
+    "zh": ("原因：", "办法：", "运行：", "改过之后：", "看到：", "测试：", "在书里：", "出处："),
+    "en": ("Why: ", "What to do: ", "Run: ", "Mended: ", "Shows: ", "Test: ", "In the book: ", "Reports: "),
 }
 MADE = "<!-- Made by tools/symptoms.py from data/symptoms.toml: run `make sync`. -->"
 
 
 @dataclass(frozen=True)
 class Symptom:
-    """A row of data/symptoms.toml. What settles it is a command and what it prints, or a test."""
+    """A row of data/symptoms.toml. What settles it is a command and what it prints, or a test.
+
+    `mended` is the command with the cure, where that is another one.
+    """
 
     id: str
     title_zh: str
@@ -42,10 +45,18 @@ class Symptom:
     sources: Sequence[str]
     run: str = ""
     prints: Sequence[str] = ()
+    mended: str = ""
+    mended_prints: Sequence[str] = ()
     test: str = ""
 
     def of(self, field: str, lang: str) -> str:
         return str(getattr(self, f"{field}_{lang}"))
+
+    @property
+    def commands(self) -> list[tuple[str, Sequence[str]]]:
+        """Each command and the lines it must print."""
+        both = ((self.run, self.prints), (self.mended, self.mended_prints))
+        return [(command, lines) for command, lines in both if command]
 
 
 def read_symptoms(root: Path = ROOT) -> list[Symptom]:
@@ -58,19 +69,18 @@ def as_page(symptoms: list[Symptom]) -> str:
 
 
 def _passage(symptom: Symptom, lang: str) -> str:
-    why, do, run, shows, test, where, reports = ITEMS[lang]
+    why, do, run, mended, shows, test, where, reports = ITEMS[lang]
     page, _, anchor = symptom.section.partition("#")
     title = read_chapter(ROOT / f"chapters/src/{page}.md").title(anchor, lang)
     stop = "，" if lang == "zh" else ", "
-    by_command = [
-        f"- {run}`python -m lab {symptom.run}`",
-        f"- {shows}{stop.join(f'`{line}`' for line in symptom.prints)}",
-    ]
+    settled = [f"- {test}{link_to_test(symptom.test)}"] if symptom.test else []
+    for label, (command, printed) in zip((run, mended), symptom.commands):
+        settled += [f"- {label}`python -m lab {command}`", f"- {shows}{stop.join(f'`{line}`' for line in printed)}"]
     lines = [
         f"## {symptom.of('title', lang)}\n",
         f"- {why}{symptom.of('why', lang)}",
         f"- {do}{symptom.of('do', lang)}",
-        *(by_command if symptom.run else [f"- {test}{link_to_test(symptom.test)}"]),
+        *settled,
         f"- {where}{link_to_section(title, symptom.section)}",
         f"- {reports}{stop.join(map(_report, symptom.sources))}",
     ]

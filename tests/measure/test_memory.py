@@ -87,6 +87,16 @@ def test_views_and_in_place_operations_count_nothing() -> None:
     assert memory.peak_bytes == 256
 
 
+@pytest.mark.parametrize(("index", "arrives", "nbytes"), [(slice(3), 9, 0), ([0, 1, 2], 0, 36)])
+def test_a_write_to_a_copy_is_seen(index: slice | list[int], arrives: int, nbytes: int) -> None:
+    """Through a list of indices `copy_` writes to a tensor of its own (pytorch#137878); a slice is a view."""
+    kv, ones = torch.zeros(5, 3), torch.ones(3, 3)
+    with PeakMemory() as memory:
+        target = kv[index]
+        target.copy_(ones)
+    assert (kv.sum(), memory.live_bytes) == (arrives, nbytes)
+
+
 def test_addresses_used_again() -> None:
     with PeakMemory() as memory:
         kept = []
