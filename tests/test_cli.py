@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
+from lab.commands.doctor import why_dtype
 from lab.measure.records import load
 
 GOLDEN = Path(__file__).parent / "golden" / "vllm-0.33.0-schedules.jsonl"
@@ -96,6 +98,16 @@ def test_record_and_compare(lab, tmp_path, monkeypatch):
 def test_doctor_says_what_it_chose_and_why(lab):
     status, out, _ = lab("doctor", "--device", "cpu", "--json")
     assert status == 0 and last_line(out)["attention"] == "sdpa" and last_line(out)["attention_reason"]
+    assert last_line(out)["dtype"] == "float32" and last_line(out)["dtype_reason"] == "the default on a CPU"
+    _, out, _ = lab("doctor", "--device", "cpu", "--dtype", "bfloat16", "--json")
+    assert last_line(out)["dtype_reason"] == "asked for"
+
+
+@pytest.mark.parametrize("found, verb", [((7, 5), "lacks"), ((8, 0), "has")])
+def test_doctor_gives_the_capability_as_the_reason_on_a_gpu(monkeypatch, found, verb):
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: found)
+    reason = why_dtype(torch.device("cuda"))
+    assert f"{found[0]}.{found[1]} {verb} the arithmetic of bfloat16, which begins with 8.0" in reason
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """`lab doctor`: what this machine has, what lab chose, and why."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.commands.common import Subparsers, add_model_arguments, load_model, print_json
 from lab.core.config import require_at_least
+
+if TYPE_CHECKING:
+    import torch
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -24,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     report = {
         **environment(decoder.device),
         "dtype": dtype_name(decoder.dtype),
+        "dtype_reason": "asked for" if args.dtype else why_dtype(decoder.device),
         "attention": selected.backend.name,
         "attention_reason": selected.reason,
     }
@@ -40,3 +44,15 @@ def for_people(name: str, value: Any) -> str:
     if value is None:
         return "-"
     return format_bytes(value) if name.endswith("_bytes") else str(value)
+
+
+def why_dtype(device: "torch.device") -> str:
+    """Why the dtype is what `lab.model.device.parse_dtype` takes for this device where none is asked for."""
+    from lab.model.device import BFLOAT16_CAPABILITY, capability
+
+    has = capability(device)
+    if has is None:
+        return "the default on a CPU"
+    needs, found = (".".join(map(str, version)) for version in (BFLOAT16_CAPABILITY, has))
+    verb = "has" if has >= BFLOAT16_CAPABILITY else "lacks"
+    return f"compute capability {found} {verb} the arithmetic of bfloat16, which begins with {needs}"
