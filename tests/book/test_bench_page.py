@@ -58,7 +58,7 @@ def test_engines_stand_side_by_side_with_goals_reached_and_missed(root):
         table = passage(page, title)
         assert "| ours | a | b |" in table
         assert "| bfloat16 | 4096 | 512 | 1,230 | 1,100; 1.12 > 1.1 ✗ | 9.96; 1 ≤ 1 ✓ |" in table
-    assert "Goals: of 2, 1 reached." in page and "目标：2 个里达到 1 个。" in page
+    assert "Goals: 1 of 2 reached." in page and "目标：2 个里达到 1 个。" in page
 
 
 def test_a_cell_of_an_engine_that_took_no_part_is_empty(root):
@@ -82,7 +82,7 @@ def test_a_gpu_is_not_said_to_be_missing_once_it_was_measured(root):
 
 def test_whose_tokens_are_ours_by_dtype(root):
     rows = [("ours", 2, 1.0, None), ("a", 2, 0.5, None), ("b", 2, 2.0, None), ("b", 2, 2.0, None, "float32")]
-    assert "are ours: `bfloat16` 0.625 (0.25 – 1), `float32` 1." in with_prefills(root, *rows)
+    assert "equal ours: `bfloat16` 0.625 (0.25 – 1), `float32` 1." in with_prefills(root, *rows)
 
 
 def test_both_languages_say_the_same_and_how_quiet_it_was(root):
