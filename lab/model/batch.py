@@ -35,7 +35,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Batch:
-    """T rows of N segments. What backends need besides is made at first use, once per step and not once per layer."""
+    """T rows of N segments. What backends need besides is made at first use, once per step and not once per layer.
+
+    Copies to a GPU do not wait for it, so that a batch is built while the step before is computed: memory that is not
+    pinned has been read when such a copy returns.
+    """
 
     token_ids: Tensor  # int64 [T]
     positions: Tensor  # int64 [T], index in its own sequence
@@ -74,13 +78,13 @@ class Batch:
         positions = torch.arange(ends[-1]) + shift[owner]
         blocks = _padded(tables, torch.int64)[owner, positions // block_size]
         return cls(
-            token_ids=torch.tensor(token_ids, dtype=torch.int64).to(device),
-            positions=positions.to(device),
-            slots=(blocks * block_size + positions % block_size).to(device),
+            token_ids=torch.tensor(token_ids, dtype=torch.int64).to(device, non_blocking=True),
+            positions=positions.to(device, non_blocking=True),
+            slots=(blocks * block_size + positions % block_size).to(device, non_blocking=True),
             query_lens=query_lens,
             context_lens=context_lens,
             block_tables=tables,
-            logit_rows=torch.tensor(logit_rows, dtype=torch.int64).to(device),
+            logit_rows=torch.tensor(logit_rows, dtype=torch.int64).to(device, non_blocking=True),
             block_size=block_size,
         )
 
@@ -136,22 +140,22 @@ class Batch:
     @cached_property
     def cu_query_lens(self) -> Tensor:
         """int32 [N + 1], the row where each segment begins, and T."""
-        return torch.tensor([0, *accumulate(self.query_lens)], dtype=torch.int32).to(self.device)
+        return torch.tensor([0, *accumulate(self.query_lens)], dtype=torch.int32).to(self.device, non_blocking=True)
 
     @cached_property
     def cu_kv_lens(self) -> Tensor:
         """int32 [N + 1], the running sum of `context_lens`, from 0."""
-        return torch.tensor([0, *accumulate(self.context_lens)], dtype=torch.int32).to(self.device)
+        return torch.tensor([0, *accumulate(self.context_lens)], dtype=torch.int32).to(self.device, non_blocking=True)
 
     @cached_property
     def kv_lens(self) -> Tensor:
         """int32 [N], `context_lens` on the device."""
-        return torch.tensor(self.context_lens, dtype=torch.int32).to(self.device)
+        return torch.tensor(self.context_lens, dtype=torch.int32).to(self.device, non_blocking=True)
 
     @cached_property
     def block_table(self) -> Tensor:
         """int32 [N, most blocks], `block_tables` on the device, padded with block 0."""
-        return _padded(self.block_tables, torch.int32).to(self.device)
+        return _padded(self.block_tables, torch.int32).to(self.device, non_blocking=True)
 
 
 def _check(segment: Segment, block_size: int, num_blocks: int | None) -> None:

@@ -16,7 +16,7 @@ def block_index(block_table: Sequence[int], device: torch.device) -> BlockIndex:
     first, n = block_table[0], len(block_table)
     if tuple(block_table) == tuple(range(first, first + n)):
         return slice(first, first + n)
-    return torch.tensor(block_table, dtype=torch.int64).to(device)
+    return torch.tensor(block_table, dtype=torch.int64).to(device, non_blocking=True)
 
 
 def first_run(block_table: Sequence[int]) -> int:

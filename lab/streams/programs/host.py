@@ -124,7 +124,7 @@ PROGRAMS = (
         async_output, 1,
         sound("as-is"),
         broken("no-wait", RAW, wait=False),
-        broken("no-reference", FREED, UAF, keep=False),
+        broken("no-reference", FREED, UAF, right=None, keep=False),  # a fast link copies 1 MiB before it is overwritten
         broken("no-synchronize", RAW, synchronize=False),
         zh="vLLM 的异步输出：去掉任何一条都会出错",
         en="vLLM's asynchronous output, and each of its three lines taken away",
