@@ -13,12 +13,16 @@ HEAD = {
     "zh": "# 症状速查\n\n"
     "公开的问题报告里反复出现的症状：原因、办法，以及能把它坐实的一次运行。命令在克隆下来的目录里敲，先装好实验代码"
     "（`pip install -e .`；用 `make book` 装的，把 `python` 换成 `.venv/bin/python`），不需要 "
-    "GPU；“看到”后面的几行，测试每次都重跑核对。步长用虚构的代价：一步 5 ms，每个词元 0.02 ms。",
+    "GPU；“看到”后面是输出里的几段，空格并成一个，测试每次都重跑核对。"
+    "`simulate` 的时间是虚构的：一步 5 ms，每个词元 0.02 ms；"
+    "`streams` 的一行，名字后面依次是读到的值、该读到的值、对不对，再往后见它的表头。",
     "en": "# Symptoms\n\n"
     "What public problem reports tell of again and again: why it happens, what to do, and the run that settles it. "
     "Type the commands in a clone that has the lab installed (`pip install -e .`; after `make book`, write "
-    "`.venv/bin/python` for `python`); none needs a GPU. The lines after “Shows” are checked by the tests, which run "
-    "every command. Steps cost made-up time: 5 ms each, and 0.02 ms for each token in it.",
+    "`.venv/bin/python` for `python`); none needs a GPU. What follows “Shows” are parts of the output, runs of "
+    "blanks as one, which the tests look for each time they run. The times of `simulate` are made up: 5 ms a step, and "
+    "0.02 ms for each token in it. In a row of `streams`, after its name: the value that was read, the one it should "
+    "be, whether they are the same; the table's heads name the rest.",
 }
 ITEMS = {
     "zh": ("原因：", "办法：", "运行：", "改过之后：", "看到：", "测试：", "在书里：", "出处："),
