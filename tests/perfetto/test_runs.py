@@ -41,6 +41,20 @@ def test_a_request_has_a_slice_for_its_wait_and_for_each_of_its_steps():
     assert [e["args"] for e in events(document, "C")][:2] == [{"used": 2}, {"running": 1, "waiting": 0}]
 
 
+def test_what_a_request_held_is_gone_when_it_ends_and_not_when_the_next_step_begins():
+    document = run_document(run([Request("a", range(13), SamplingParams(2)), Request("b", [1], arrival=9)]))
+    counters = [(e["ts"], *e["args"].values()) for e in events(document, "C")]
+    assert counters[4:8] == [(20_000, 4), (20_000, 1, 0), (30_000, 0), (30_000, 0, 0)]
+    assert counters[8][0] == 9e6 and counters[-2:] == [(counters[-1][0], 0), (counters[-1][0], 0, 0)]
+
+
+def test_no_track_has_the_number_of_its_process():
+    """Perfetto takes such a thread for the main one and shows it before the others."""
+    document = run_document(run([Request(name, range(8), SamplingParams(2)) for name in "abcd"]))
+    tracks = [(e["pid"], e["tid"]) for e in events(document, "M") if e["name"] == "thread_name"]
+    assert len(set(tracks)) == 5 and all(pid != tid for pid, tid in tracks)
+
+
 def test_every_preemption_is_a_moment_of_its_request():
     trace = run([Request(name, range(8), SamplingParams(16)) for name in "abcd"])
     count = sum(len(step.preempted) for step in trace.steps)
