@@ -11,7 +11,10 @@ from lab.core.errors import ConfigError
 from lab.perfetto.events import Event
 
 KINDS = {"X": "slices", "i": "moments", "C": "counter values", "M": "names"}
+NAMES = {"process_name": ("name", str), "thread_name": ("name", str), "thread_sort_index": ("sort_index", int)}
+SCOPES = ("g", "p", "t")  # of a moment: a line across everything, its process or its track
 LATEST = 2**63 // 1000  # microseconds: Perfetto counts nanoseconds in 64 bits
+HIGHEST_ID = 2**32 - 1  # of a process or a track: Perfetto keeps 32 bits
 Track = tuple[int, int]  # pid and tid
 
 
@@ -29,7 +32,7 @@ class Contents:
 def read_trace(path: Path) -> Contents:
     """Raises ConfigError if the file can't be read or is no such trace."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
     except OSError as error:
         raise ConfigError(f"can't read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -38,6 +41,10 @@ def read_trace(path: Path) -> Contents:
         return validate(document)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def refuse(constant: str) -> None:
+    raise ValueError(f"it holds {constant}, which only Python takes for a number")
 
 
 def validate(document: Any) -> Contents:
@@ -76,15 +83,19 @@ def fault_of(event: Any) -> str | None:
     if not isinstance(event.get("name"), str) or not isinstance(args, dict):
         return "its name must be a text and its args an object"
     numbered = ["pid"] if kind == "C" or event["name"] == "process_name" else ["pid", "tid"]
-    if any(type(event.get(key)) is not int for key in numbered):
-        return f"{' and '.join(numbered)} must be whole numbers"
+    if any(type(event.get(key)) is not int or not 0 <= event[key] <= HIGHEST_ID for key in numbered):
+        return f"{' and '.join(numbered)} must be whole numbers from 0 to {HIGHEST_ID}"
     timed = {"M": [], "X": ["ts", "dur"]}.get(kind, ["ts"])
     if any(not is_time(event.get(key)) for key in timed):
         return f"{' and '.join(timed)} must be microseconds, from 0 to below {LATEST}"
     if kind == "C" and not (args and all(is_number(value) for value in args.values())):
         return "a counter needs numbers in its args"
-    if kind == "M" and not args:
-        return "a name needs its args"
+    if kind == "i" and event.get("s", "t") not in SCOPES:
+        return f"the scope of a moment must be one of {', '.join(SCOPES)}"
+    if kind == "M" and event["name"] in NAMES:
+        key, wanted = NAMES[event["name"]]
+        if type(args.get(key)) is not wanted:
+            return f"{event['name']} needs {key!r} in its args, of type {wanted.__name__}"
     return None
 
 

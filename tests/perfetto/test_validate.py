@@ -21,7 +21,7 @@ def trace():
     return document(process)
 
 
-OUTER, INNER, MOMENT, COUNTER = 3, 4, 5, 6  # places of the events: the names come first
+PROCESS, TRACK, ORDER, OUTER, INNER, MOMENT, COUNTER = range(7)  # places of the events: the names come first
 FAULTS = {
     "no phase": (INNER, {"ph": "Z"}),
     "a phase that is a list": (INNER, {"ph": []}),
@@ -29,6 +29,12 @@ FAULTS = {
     "args that are no object": (INNER, {"args": [1]}),
     "a pid that is no number": (MOMENT, {"pid": "1"}),
     "no tid": (INNER, {"tid": None}),
+    "a pid of more than 32 bits": (MOMENT, {"pid": 2**32}),
+    "a tid below 0": (INNER, {"tid": -1}),
+    "a process whose name is no text": (PROCESS, {"args": {"name": 1}}),
+    "a track without its name": (TRACK, {"args": {}}),
+    "an order that is no number": (ORDER, {"args": {"sort_index": "1"}}),
+    "a scope that there is not": (MOMENT, {"s": "x"}),
     "a time before 0": (MOMENT, {"ts": -1}),
     "a time that is no number": (INNER, {"ts": "0"}),
     "an endless slice": (INNER, {"dur": math.inf}),
@@ -70,6 +76,24 @@ def test_what_is_no_trace_is_refused_in_one_line(lab, tmp_path, text):
     path.write_bytes(text.encode("latin-1"))
     status, _, err = lab("trace", str(path))
     assert status == 2 and len(err.splitlines()) == 1 and str(path) in err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("3", "NaN", 1).encode(),
+        lambda text: text.replace("3", "-Infinity", 1).encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.encode("utf-8-sig"),  # Perfetto knows JSON by its first character
+    ],
+)
+def test_json_that_only_python_reads_is_refused(lab, tmp_path, trace, change):
+    path, text = tmp_path / "t.json", json.dumps(trace)
+    path.write_text(text)
+    assert lab("trace", str(path))[0] == 0
+    path.write_bytes(change('{"otherData": 3, ' + text[1:]))
+    status, _, err = lab("trace", str(path))
+    assert status == 2 and "is no JSON" in err and len(err.splitlines()) == 1
 
 
 def test_a_file_that_is_not_there(lab, tmp_path):
