@@ -226,8 +226,9 @@ def test_forms_on_a_gpu(
 ) -> None:  # fmt: skip
     """What would be called on a GPU, computed here: KV heads repeated only where they must be, and no mask made."""
     monkeypatch.setattr(sdpa_module, "capability", lambda device: capability)
+    torch.backends.cuda.enable_cudnn_sdp(True)
     backend = Sdpa(CPU, dtype)
-    assert backend.expands_kv == expands
+    assert backend.expands_kv == expands and not torch.backends.cuda.cudnn_sdp_enabled()
     q, store, batch = setting(shape, dtype)
     out = backend(q, store, 0, batch)
     assert (out - written_out(q, store, batch)).abs().max() < 8 * torch.finfo(dtype).eps

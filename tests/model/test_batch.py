@@ -131,3 +131,13 @@ def test_a_store_of_no_size(num_blocks: int, block_size: int, name: str) -> None
         KVStore(CONFIG, num_blocks, block_size, dtype=torch.float32, device=CPU)
     smallest = KVStore(CONFIG, 1, 1, dtype=torch.float32, device=CPU)
     assert smallest.nbytes == KVStore.bytes_per_token(CONFIG, torch.float32)
+
+
+def test_no_copy_waits_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits would end the step before: an engine that has lost an edge of its swap would then be right by luck."""
+    options: list[dict[str, bool]] = []
+    monkeypatch.setattr(torch.Tensor, "to", lambda x, device, **given: options.append(given) or x)
+    batch = Batch.build([Segment([1, 2], 0, [3], True), Segment([5], 16, [4, 2], True)], 16, torch.device("cuda", 0))
+    assert batch.kv_lens.numel() == batch.block_table.shape[0] == len(batch.kv_blocks) == 2
+    assert batch.cu_query_lens.numel() == batch.cu_kv_lens.numel() == 3
+    assert len(options) == 9 and all(given == {"non_blocking": True} for given in options)
