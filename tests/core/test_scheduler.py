@@ -235,11 +235,9 @@ def test_without_chunking_a_request_that_no_step_would_take_again_is_refused(pro
         (lambda: SchedulerConfig(max_num_batched_tokens=0), "max_num_batched_tokens is 0"),
         (lambda: SchedulerConfig(max_num_batched_tokens=-3), "max_num_batched_tokens is -3"),
         (lambda: SchedulerConfig(max_num_seqs=0), "max_num_seqs is 0"),
-        (lambda: SchedulerConfig(4, 8), r"\(4\) is below max_num_seqs \(8\)"),
         (lambda: SchedulerConfig(long_prefill_token_threshold=-1), "threshold is -1"),
         (lambda: SchedulerConfig(policy="lifo"), "'lifo'"),
         (lambda: SchedulerConfig(max_model_len=0), "max_model_len is 0"),
-        (lambda: SchedulerConfig(8, 4, 0, False, max_model_len=13), r"\(8\) is below max_model_len \(13\)"),
         (lambda: CacheConfig(0), "num_blocks is 0"),
         (lambda: CacheConfig(4, 0), "block_size is 0"),
         (lambda: CacheConfig(4, 4, -1), "watermark_blocks is -1"),
@@ -290,6 +288,10 @@ def test_which_of_the_three_numbers_must_be_larger():
     SchedulerConfig(8, 4, max_model_len=13)  # chunking on: the budget may be below the longest request
     SchedulerConfig(64, 4, max_model_len=13)
     SchedulerConfig(13, 4, enable_chunked_prefill=False, max_model_len=13)
+    with pytest.raises(ConfigError, match=r"\(8\) is below max_model_len \(13\) with chunked prefill off"):
+        SchedulerConfig(8, 4, enable_chunked_prefill=False, max_model_len=13)
+    with pytest.raises(ConfigError, match=r"\(4\) is below max_num_seqs \(8\)"):
+        SchedulerConfig(4, 8, max_model_len=13)
 
 
 def test_a_missing_limit_follows_the_given_one():
