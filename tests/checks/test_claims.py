@@ -94,6 +94,10 @@ def everywhere_in(part: str, **columns: float) -> Fault:
 
 ANY = {  # of every suite
     "no provenance": (lambda d: d["environment"].pop("torch"), "environment lacks 'torch'"),
+    "no word on a GPU": (lambda d: d["environment"].pop("cuda"), "environment lacks 'cuda'"),
+    "no seed": (lambda d: d["parameters"].pop("seed"), "parameters lack 'seed'"),
+    "another dtype": (parameter(dtype="bfloat16"), "the dtype is bfloat16, and the record is named after float32"),
+    "an amount": (of(0, peak_bytes=-1), "row 0: peak_bytes is -1, below 0"),
     "no rows": (lambda d: d["rows"].clear(), "there are no rows"),
     "a unit": (lambda d: d["units"].update(peak_bytes="MiB"), "the unit of 'peak_bytes' is 'MiB', not 'bytes'"),
     "a time": (of(0, min_ms=1e9), "not 0 < min"),
@@ -102,19 +106,23 @@ ANY = {  # of every suite
 FAULTS: dict[str, dict[str, tuple[Fault, str]]] = {
     "prefill": ANY
     | {
-        "a row": (without_a_row, "the rows are of"),
+        "a row": (without_a_row, "by the parameters; the first to differ is row 0: "),
         "chunks": (of(0, chunks=2), "chunk 16: 2 chunks, not ceil"),
         "KV": (of(1, kv_bytes=more), "bytes of KV were written"),
         "KV error": (of(0, kv_error=first(lambda e: 1.0)), "chunk 16: KV of layer 0: error 1"),
         "logits": (of(0, logits_delta=1.0), "chunk 16: logits: max"),
+        "other errors": (of(0, logits_error=0.0, logits_whole_error=0.0), "chunk 16: logits: delta "),
+        "below 0": (of(0, kv_error=first(lambda e: -1e-9)), "row 0: kv_error is [-1e-09, "),
+        "a row twice": (lambda d: d["rows"].append(d["rows"][-1]), "row 3: 40 in place of none"),
         "match": (of(2, match=False), "chunk 40: the run itself"),
         "peak": (swapped("peak_bytes"), "with the chunk size: peak_bytes falls"),
     },
     "bits": {
-        "a row": (without_a_row, "the rows are of"),
+        "a row": (without_a_row, "by the parameters; the first to differ is row 0: "),
         "repeat": (of(0, rows_that_differ=1, delta=1e-9), "default, repeat: 1 rows differ from the same run"),
         "size": (of(5, delta=1e-9), "fixed tiles, repeat: 0 rows differ, by at most 1e-09"),
         "rows": (of(1, rows_that_differ=21), "21 of 20 rows differ"),
+        "prompt": (of(1, rows=21), "21 rows, of a prompt of 20 tokens"),
     },
     "memory": {
         "count": (of(0, peak_bytes=more), "the ledger says"),
@@ -129,20 +137,23 @@ FAULTS: dict[str, dict[str, tuple[Fault, str]]] = {
         "lengths": (parameter(lengths=[32, 64]), "the lengths are"),
     },
     "cost": {
-        "a row": (without_a_row, "the rows are of"),
+        "a row": (without_a_row, "by the parameters; the first to differ is row 0: "),
         "steps": (of(0, kv_tokens=49), "steps read 49 KV tokens"),
         "launches": (of(-1, ops=10**9), "in ever more steps: ops falls"),
         "no kernels": (on_a_gpu(of(0, kernels=None)), "kernels are counted on a GPU"),
         "more kernels": (on_a_gpu(of(-1, kernels=10**9)), "in ever more steps: kernels falls"),
         "kernels": (of(0, kernels=5), "kernels are counted on a GPU, and on a GPU alone"),
+        "flops": (of(0, flops=more), "flops differ between chunk sizes"),
+        "no time": (of(0, median_ms=0, min_ms=0), "RuntimeError"),
         "fit": (of(0, fitted_ms=more), "fitted_ms is"),
         "time": (everywhere("median_ms", lambda ms: 2 * ms), "fitted_ms is"),
         "share": (of(0, steps_share=lambda s: s + 0.01), "steps_share is"),
     },
     "roofline": {
-        "a row": (without_a_row, "the rows are of"),
+        "a row": (without_a_row, "by the parameters; the first to differ is row 0: "),
         "rate": (of(0, flops_per_s=more), "flops_per_s is"),
         "bound": (of(0, bound_ms=more), "bound_ms is"),
+        "ceiling": (of(0, ceiling_bytes_per_s=more), "the ceilings differ between rows"),
         "order": (of(0, flops_per_s=1e30), "no faster than the smallest"),
     },
     "cap": {
@@ -151,12 +162,13 @@ FAULTS: dict[str, dict[str, tuple[Fault, str]]] = {
         "taken": (of(1, refused=None), "were not refused"),
         "count": (of(0, peak_bytes=more), "the ledger says"),
         "computed": (of(1, computed_tokens=5), "5 of 1024 tokens were computed"),
+        "computed too many": (of(0, computed_tokens=2048), "2048 of 1024 tokens were computed, not refused"),
         "leak": (of(1, leaked_bytes=5), "5 bytes were left behind"),
         "token": (of(0, token=-1), "in float32 they are one"),
         "everywhere": (everywhere("refused", lambda _: "no"), "all were refused, or none"),
     },
     "gap": {
-        "a row": (without_a_row, "the rows are of"),
+        "a row": (without_a_row, "by the parameters; the first to differ is row 0: "),
         "steps": (of(0, steps_of_the_prompt=1), "the prompt took 1 steps, not 17"),
         "gap ratio": (of(0, gap_ratio=more), "gap_ratio is"),
         "ttft": (of(0, ttft_ms=more), "ttft_ratio is"),
@@ -166,6 +178,7 @@ FAULTS: dict[str, dict[str, tuple[Fault, str]]] = {
         "fit": (of(0, fitted_ms=more), "step 0: fitted_ms is"),
         "measured": (everywhere("ms", more), "step 0: fitted_ms is"),
         "error": (of(0, error=more), "step 0: error is"),
+        "part": (of(0, part="other"), "a step is of the part 'other', which is none of mix, load"),
         "held out": (everywhere_in("load", error=9.0), "on the load and"),
     },
     "streams-e1-hand-off": {

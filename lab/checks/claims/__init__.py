@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import chain
 
 from lab.checks.claims import streams, times, values
-from lab.checks.claims.common import Problems, provenance, timings, units
+from lab.checks.claims.common import Problems, amounts, conditions, provenance, timings, units
 from lab.checks.rows import UNITS as suite_units
 from lab.checks.streams import UNITS as stream_units
 from lab.core.errors import LabError
@@ -28,6 +28,7 @@ CLAIMS: dict[str, Callable[[Record], Problems]] = {
     "serving": times.serving,
     "streams": streams.streams,
 }
+SIGNED = ("error",)  # of a cost model: it takes too much or too little
 
 
 def suite_of(record: Record) -> str:
@@ -44,10 +45,19 @@ def problems(record: Record) -> list[str]:
     found = list(provenance(record))
     if not record.rows:
         return [*found, "there are no rows"]
-    known = stream_units if suite_of(record) == "streams" else suite_units
     try:
-        for problem in chain(units(record, known), timings(record), claims(record)):
+        for problem in chain(_common(record), claims(record)):
             found.append(problem)
-    except (ArithmeticError, LookupError, TypeError, ValueError, LabError) as error:
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, LabError) as error:
         found.append(f"a column or a parameter is missing or of another kind ({type(error).__name__}: {error})")
     return found
+
+
+def _common(record: Record) -> Problems:
+    """What holds of every suite; a stream program has no dtype, and the price of an edge comes out of a difference."""
+    suite, _, dtype = record.experiment.partition("-")
+    if suite == "streams":
+        yield from units(record, stream_units)
+    else:
+        yield from chain(conditions(record, dtype), units(record, suite_units), amounts(record, SIGNED))
+    yield from timings(record)

@@ -8,6 +8,7 @@ from lab.measure.records import Record, Row
 from lab.measure.timing import Timing
 from lab.sim.step_cost import MeasuredStep, Terms, fit_steps
 
+PARTS = ("mix", "load")  # of a serving record: what the model is fitted to, and what it has not seen
 HELD_OUT_FACTOR, HELD_OUT_FLOOR = 2.0, 0.1  # median error on the load: at most so many times the mix's, and so much
 
 
@@ -29,6 +30,8 @@ def cost(record: Record) -> Problems:
         yield "kernels are counted on a GPU, and on a GPU alone"
     for length in record.parameters["lengths"]:
         rows = [row for row in record.rows if row["prompt_tokens"] == length][::-1]
+        if len({row["flops"] for row in rows}) > 1:
+            yield f"{length} tokens: flops differ between chunk sizes, and chunks multiply the same"
         for column in ("ops", "weight_bytes", *(["kernels"] if counted == {True} else [])):
             yield from rises(rows, column, f"{length} tokens, in ever more steps")
     yield from _cost_fit(record)
@@ -63,6 +66,8 @@ def roofline(record: Record) -> Problems:
         bound = 1e3 * max(row["flops"] / row["ceiling_flops_per_s"], row["bytes"] / row["ceiling_bytes_per_s"])
         if not close(bound, row["bound_ms"]):
             yield f"{where}: bound_ms is {row['bound_ms']}, the ceilings give {bound:.6g}"
+    if len({(row["ceiling_flops_per_s"], row["ceiling_bytes_per_s"]) for row in record.rows}) > 1:
+        yield "the ceilings differ between rows, and the device is one"
     for kind in ("prefill", "decode"):
         rates = [row["flops_per_s"] for row in record.rows if row["kind"] == kind]
         if not rates[0] < rates[-1]:
@@ -89,6 +94,9 @@ def gap(record: Record) -> Problems:
 
 def serving(record: Record) -> Problems:
     """The fit comes out of the mix as stated; on the load that it has not seen it errs about as little."""
+    for row in record.rows:
+        if row["part"] not in PARTS:
+            yield f"a step is of the part {row['part']!r}, which is none of {', '.join(PARTS)}"
     mix = [row for row in record.rows if row["part"] == "mix"]
     fit = fit_steps([MeasuredStep(_terms(row), row["ms"] / 1e3) for row in mix])
     for number, row in enumerate(record.rows):
@@ -98,7 +106,7 @@ def serving(record: Record) -> Problems:
         error = row["fitted_ms"] / row["ms"] - 1
         if abs(error - row["error"]) > 1e-4:
             yield f"step {number}: error is {row['error']}, fitted over measured gives {error:.6g}"
-    seen, unseen = (median_error(record, part) for part in ("mix", "load"))
+    seen, unseen = (median_error(record, part) for part in PARTS)
     if unseen > HELD_OUT_FACTOR * seen + HELD_OUT_FLOOR:
         yield f"the median error of a step is {unseen:.1%} on the load and {seen:.1%} on the mix it was fitted to"
 

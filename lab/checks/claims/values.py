@@ -8,6 +8,7 @@ from lab.checks.sizes import whole_too
 from lab.measure.records import Record, Row
 from lab.model.device import DTYPES
 
+ROUNDED = 1 + 1e-5  # to the 6 digits that a record keeps
 TOLERANCE = 0.02  # on a GPU: kernels have scratch space of their own, and the allocator rounds to 512 bytes
 
 
@@ -23,6 +24,8 @@ def prefill(record: Record) -> Problems:
             problem = difference.problem(DTYPES[record.parameters["dtype"]])
             if problem:
                 yield f"{where}: {name}: {problem}"
+            if difference.delta > (difference.error + difference.whole_error) * ROUNDED:
+                yield f"{where}: {name}: delta {difference.delta} is more than both errors: they are not of one run"
         if row["match"] is not True:
             yield f"{where}: the run itself found that it does not match"
     yield from rises(sorted(record.rows, key=lambda row: row["chunk_size"]), "peak_bytes", "with the chunk size")
@@ -47,16 +50,14 @@ def _differences(row: Row) -> Iterator[tuple[str, Difference]]:
 
 def bits(record: Record) -> Problems:
     """Repeats are equal to the bit; a difference has a size, and where there is none its size is 0."""
-    cases = [
-        "repeat",
-        *(f"chunks of {size}" for size in record.parameters["chunk_sizes"]),
-        "before others",
-        "after others",
-    ]
+    alone = ["repeat", *(f"chunks of {size}" for size in record.parameters["chunk_sizes"])]
+    cases = [*alone, "before others", "after others"]
     both = ("default", "fixed tiles")
     yield from settings(record, [(setting, case) for setting in both for case in cases], "setting", "case")
     for row in record.rows:
         where = f"{row['setting']}, {row['case']}"
+        if row["case"] in alone and row["rows"] != record.parameters["prompt_tokens"]:
+            yield f"{where}: {row['rows']} rows, of a prompt of {record.parameters['prompt_tokens']} tokens"
         if not 0 <= row["rows_that_differ"] <= row["rows"]:
             yield f"{where}: {row['rows_that_differ']} of {row['rows']} rows differ"
         if (row["rows_that_differ"] == 0) != (row["delta"] == 0):
@@ -112,7 +113,7 @@ def cap(record: Record) -> Problems:
         if not row["refused"] and not _is_the_ledgers(record, row["peak_bytes"], row["predicted_bytes"]):
             yield f"{where}: {row['peak_bytes']} bytes were counted, the ledger says {row['predicted_bytes']}"
         done = row["computed_tokens"]
-        if done % row["chunk_size"] or (done < length) != bool(row["refused"]):
+        if done > length or done % row["chunk_size"] or (done < length) != bool(row["refused"]):
             yield f"{where}: {done} of {length} tokens were computed, {'refused' if row['refused'] else 'not refused'}"
         if row["leaked_bytes"]:
             yield f"{where}: {row['leaked_bytes']} bytes were left behind"
