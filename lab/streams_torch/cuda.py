@@ -22,7 +22,7 @@ from lab.streams.timeline import Item, overlap
 from lab.streams.trace import Work
 from lab.streams_torch.profile import profiled
 
-STRETCH = 5
+STRETCH = 20  # a host that is put aside for some milliseconds has still enqueued in time
 CAPTURE_RULES = {  # in CUDA's error texts
     "unjoined work": "unjoined",
     "dependency created on uncaptured work": "isolation",
