@@ -17,6 +17,7 @@ from lab.measure.memory import PeakMemory
 from lab.model.attention import AttentionBackend
 from lab.model.decoder import Decoder
 from lab.model.device import SideStream
+from lab.model.kv_store import first_run
 from lab.sim.cost_model import CostModel
 from lab.sim.load import Load
 from lab.sim.simulate import VirtualClock
@@ -71,8 +72,9 @@ class PacedExecutor:
     """A model's tokens at a cost model's pace.
 
     Counting bytes slows a step down tenfold, so `step_bytes` is taken of the steps that none before them was as large
-    as in both tokens and blocks of the longest request, whose KV may have to be copied. Steps of decodes alone, which
-    have their KV copied together, are compared with their like.
+    as in both tokens and blocks of the longest request whose blocks are not consecutive: attention copies those. Steps
+    of decodes alone, some of which have their KV copied together, are compared with their like. The scores of the
+    backend `math`, which grow with any context, are not looked for.
     """
 
     def __init__(self, executor: TorchExecutor, cost: CostModel, clock: VirtualClock) -> None:
@@ -83,8 +85,9 @@ class PacedExecutor:
         self._counted: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # by whether all are decodes
 
     def execute(self, plan: StepPlan, scheduler: Scheduler) -> Mapping[str, int]:
-        tokens, blocks = plan.total_tokens, max(len(scheduler.pool.table(name)) for name in plan.num_tokens)
         self.clock.advance(self.cost.seconds(plan, scheduler))
+        tokens, tables = plan.total_tokens, map(scheduler.pool.table, plan.num_tokens)
+        blocks = max((len(table) for table in tables if first_run(table) < len(table)), default=0)
         counted = self._counted[tokens == len(plan.num_tokens)]
         if any(tokens <= most and blocks <= longest for most, longest in counted):
             return self.executor.execute(plan, scheduler)

@@ -46,12 +46,20 @@ def test_tokens_are_those_of_the_engine_serving_each_prompt_alone():
         assert replayed[request.request_id] == alone.token_ids
 
 
-# One with its largest steps early, and one whose small budget is full long before the long prompt's KV is copied.
-LATE = Load(((0.0, 30, 16), (0.004, 30, 4), (0.02, 20, 4), (0.06, 300, 4)))
+CASES = {  # pool, budget, load
+    "the largest steps early": (16, 64, LOAD),
+    "a small budget, full long before a long prompt's KV is copied": (
+        28, 8, Load(((0.0, 30, 16), (0.004, 30, 4), (0.02, 20, 4), (0.06, 300, 4))),
+    ),
+    "a longer prompt, whose blocks are consecutive, before that": (
+        30, 16, Load(((0.0, 200, 1), (0.2, 20, 16), (0.22, 20, 4), (0.22, 150, 2))),
+    ),
+    "many tokens with nothing to copy, late": (29, 64, Load(((0.0, 5, 40), (0.02, 30, 4), (0.08, 200, 4)))),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "num_blocks", "budget"), [(LOAD, 16, 64), (LATE, 28, 8)], ids=["early", "late"])
-def test_the_largest_steps_are_those_that_need_most(load, num_blocks, budget):
+@pytest.mark.parametrize(("num_blocks", "budget", "load"), CASES.values(), ids=CASES)
+def test_the_largest_steps_are_those_that_need_most(num_blocks, budget, load):
     """`step_bytes` looks at few steps; here every step is counted, and the pool that is made first."""
     with PeakMemory() as memory:
         counted = run(scheduler(num_blocks, budget), load=load).step_bytes
