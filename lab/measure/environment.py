@@ -11,6 +11,8 @@ import torch
 import lab
 from lab.model import device as dev
 
+CODE = (":(top)", ":(top,exclude)data")  # of the repository
+
 
 def environment(device: torch.device) -> dict[str, str | int | None]:
     """Provenance of a record, as JSON values; `capability`, `cuda` and `commit` are None where there is none."""
@@ -35,12 +37,13 @@ def environment(device: torch.device) -> dict[str, str | int | None]:
 def commit(folder: Path = Path(__file__).parent) -> str | None:
     """Hash of the commit that `folder` is checked out at, with "+changes" if tracked files differ from it.
 
+    Those in `data` don't count: a record that is written changes nothing of what measures the next one.
     None outside git, and where git knows nothing of the folder: lab installed inside somebody else's repository.
     """
     head = _git(folder, "log", "-1", "--format=%H", "--", ".") and _git(folder, "rev-parse", "HEAD")
     if not head:
         return None
-    return head + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    return head + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *CODE) else "")
 
 
 def _git(folder: Path, *args: str) -> str | None:

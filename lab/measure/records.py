@@ -80,11 +80,13 @@ def slug(device: str) -> str:
 
 
 def make_folder(path: Path) -> Path:
-    """The folder, made if it is not there: asked for before hours of measuring. Raises RecordError if it can't be."""
+    """The folder, made if it is not there: asked for before hours of measuring. Raises RecordError if it can't be, or
+    if nothing can be written into it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        raise RecordError(f"cannot make the folder {path}: {error.strerror}; give another") from None
+        raise RecordError(f"cannot write into the folder {path}: {error.strerror}; give another") from None
     return path
 
 
@@ -94,7 +96,10 @@ def save(record: Record, root: Path = ROOT) -> Path:
 
 
 def write(record: Record, path: Path) -> Path:
-    """Write the record to this file, in one move; floats keep 6 digits. Returns the path."""
+    """Write the record to this file, in one move; floats keep 6 digits. Returns the path.
+
+    Raises RecordError if it can't be written, as on a full disk; what was there before is there still.
+    """
     make_folder(path.parent)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
     try:
@@ -102,8 +107,10 @@ def write(record: Record, path: Path) -> Path:
             file.write(dumps(record))
         os.chmod(temporary, 0o644)  # mkstemp's is for its owner alone
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise RecordError(f"cannot write {path}: {error.strerror}; make room, or give another folder") from None
         raise
     return path
 

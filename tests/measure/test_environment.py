@@ -53,6 +53,10 @@ def test_commit(tmp_path: Path) -> None:
     git(tmp_path, "add", "lab")
     git(tmp_path, "commit", "-q", "-m", "ours")
     assert commit(package) == git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "record.json").write_text("1")
+    git(tmp_path, "add", "data")
+    assert commit(package) == git(tmp_path, "rev-parse", "HEAD")  # a record changes no code
     (package / "a.py").write_text("2")
     assert commit(package) == git(tmp_path, "rev-parse", "HEAD") + "+changes"
 

@@ -1,6 +1,7 @@
 """Records: what is written, what is refused, and which records may stand beside each other."""
 
 import dataclasses
+import errno
 import json
 import os
 import sys
@@ -12,7 +13,18 @@ import pytest
 
 from lab.core.errors import LabError
 from lab.measure import records
-from lab.measure.records import NotComparable, Record, RecordError, compare, load, load_all, save, slug, to_frame
+from lab.measure.records import (
+    NotComparable,
+    Record,
+    RecordError,
+    compare,
+    load,
+    load_all,
+    make_folder,
+    save,
+    slug,
+    to_frame,
+)
 
 RECORD = Record(
     experiment="prefill",
@@ -65,13 +77,19 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     path = save(RECORD, tmp_path)
 
     def full(*_: object) -> None:
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(RecordError, match="prefill.json: No space left on device; make room"):
         save(changed(rows=[]), tmp_path)
     assert load(path) == RECORD
     assert [p.name for p in path.parent.iterdir()] == ["prefill.json"]
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no folder that nobody can write into")
+def test_a_folder_that_takes_no_file_is_refused_before_the_work() -> None:
+    with pytest.raises(RecordError, match="cannot write into the folder /proc: "):
+        make_folder(Path("/proc"))
 
 
 @pytest.mark.parametrize("name", ["schema", "experiment", "parameters", "units", "environment", "rows"])
