@@ -1,6 +1,7 @@
 """The transient peak of a prefill, in bytes: counted, beside the ledger's closed form and beside transformers."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 
@@ -21,18 +22,22 @@ UNITS = {
 }
 
 
+class Prefill(NamedTuple):
+    dtype: str
+    tokens: int
+    chunk: int
+
+
 def rows(run: Run) -> Iterator[Row]:
     for dtype in run.dtypes:
         pair = llama(DTYPES[dtype], resolve_device(), **(TINY if run.quick else {}))
-        for tokens, chunk in run.in_time(QUICK if run.quick else CASES, dtype):
-            ours = memory_row(pair.ours.decoder, None, tokens, chunk)
+        for case in run.in_time([Prefill(dtype, *sizes) for sizes in (QUICK if run.quick else CASES)], dtype):
+            ours = memory_row(pair.ours.decoder, None, case.tokens, case.chunk)
             yield {
-                "dtype": dtype,
-                "tokens": tokens,
-                "chunk": chunk,
+                **case._asdict(),
                 "peak_bytes": ours["peak_bytes"],
                 "predicted_bytes": ours["predicted_bytes"],
-                "transformers_bytes": _theirs(pair, tokens, chunk),
+                "transformers_bytes": _theirs(pair, case.tokens, case.chunk),
                 "ratio": ours["peak_bytes"] / ours["predicted_bytes"],
                 "goal": 1.0,
             }

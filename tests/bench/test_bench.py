@@ -11,7 +11,7 @@ import torch
 from transformers import __version__ as TRANSFORMERS
 
 from bench import memory, prefill
-from bench.__main__ import main
+from bench.__main__ import TABLES, main
 from bench.contest import Case, Entry, contest
 from bench.field import Field
 from bench.models import LLAMA, TINY, llama, write_gguf
@@ -135,6 +135,14 @@ def test_what_the_time_is_not_enough_for_is_named() -> None:
     over = "its share of the 0 s for this table was over"
     assert run.left_out == [f"a, and 1 more: {over}", f"c: {over}"]
     assert list(Run(1, 1, ("float32",), True).in_time(["a"])) == ["a"]
+
+
+@pytest.mark.parametrize("name", ["prefill", "decode", "memory"])
+def test_what_is_left_out_says_its_dtype(name: str, without_peers: None) -> None:
+    run = Run(1, 1, ("bfloat16", "float32"), True, seconds=0.0)
+    assert list(TABLES[name].rows(run)) == []
+    late = [line for line in run.left_out if "was over" in line]
+    assert len(late) == 2 and "bfloat16" in late[0] and "float32" in late[1], late
 
 
 def test_what_our_own_processes_do_is_no_neighbour() -> None:
