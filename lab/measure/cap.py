@@ -12,6 +12,7 @@ the exception, as a notebook does with its last one, would otherwise keep every 
 would never come back.
 """
 
+import gc
 import sys
 import traceback
 from collections.abc import Iterator
@@ -86,6 +87,7 @@ def process_cap(nbytes: int) -> Iterator[None]:
 def device_cap(device: torch.device, nbytes: int) -> Iterator[None]:
     """PyTorch's allocator on the GPU may take `nbytes` more. Raises LabError on the CPU, which has no such limit."""
     require_at_least("the cap", nbytes, 0)
+    gc.collect()  # what earlier runs left would be given back inside, and make the cap a wider one
     with limit_memory(device, nbytes), _as_out_of_memory():
         yield
 

@@ -4,7 +4,8 @@ A tensor is a view of a storage, and the storage is the memory. `PeakMemory` see
 `TorchDispatchMode`, adds the bytes of each storage that first appears as a result, and takes them off when the storage
 dies. So views and in-place operations cost nothing, and under `FakeTensorMode` a machine without a GPU can ask for the
 peak of a model it could not load. What it does not see: the scratch space inside one kernel, the allocator's rounding
-(512 bytes a block on CUDA), and memory shared with numpy. On a GPU `tests/gpu` holds it against `max_memory_allocated`.
+(on CUDA to 512 bytes, and a block that is not worth splitting is up to 1 MiB too large), and memory shared with numpy.
+On a GPU `tests/gpu` holds it against what the allocator was asked for.
 
 The CPU has no figure to fall back on: PyTorch's CUDA peak is silently 0 there, and tracemalloc sees the 80 bytes of the
 Python object in front of a 200 MB tensor.

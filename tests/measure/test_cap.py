@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from contextlib import AbstractContextManager
+import weakref
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 import torch
@@ -77,6 +78,19 @@ def test_who_keeps_the_exception_keeps_no_tensor(monkeypatch: pytest.MonkeyPatch
             with pytest.raises(OutOfMemory) as caught, cap:
                 step()
             assert (memory.live_bytes == 0) == clears, caught.value
+
+
+def test_what_earlier_runs_left_is_gone_before_the_gpu_is_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Run:
+        def __init__(self) -> None:
+            self.itself, self.tensor = self, mebibytes(1)
+
+    gone = weakref.ref(Run().tensor.untyped_storage())
+    found: list[object] = []
+    monkeypatch.setattr(module, "limit_memory", lambda device, nbytes: nullcontext(found.append(gone())))
+    assert gone() is not None
+    with device_cap(torch.device("cuda", 0), MIB):
+        assert found == [None]
 
 
 def test_other_errors_pass() -> None:

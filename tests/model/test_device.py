@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.cuda import memory
 
 from lab.core.errors import LabError
 from lab.model import device as dev
@@ -224,3 +225,12 @@ def test_disable_tf32() -> None:
     finally:
         torch.set_float32_matmul_precision(before[0])
         torch.backends.cudnn.allow_tf32 = before[1]
+
+
+def test_what_the_allocator_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what it gave: of a block of 12 MiB 11 are not worth splitting off."""
+    answers = {"memory_allocated": 12, "memory_reserved": 20, "memory_stats": {"requested_bytes.all.peak": 11}}
+    for name, answer in {**answers, "mem_get_info": (70, 100), "synchronize": None}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, answer=answer: answer)
+    assert dev.allocator_stats(CUDA) == dev.AllocatorStats(12, 11, 20, 30)
+    assert "requested_bytes.{all,large_pool,small_pool}.{current,peak" in (memory.memory_stats.__doc__ or "")
