@@ -1,6 +1,7 @@
 """`python -m bench`: every table, or those that are named."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from bench import browser, decode, memory, mixed, prefill, scheduler, sharing, s
 from bench.neighbours import Neighbours, adopt_orphans, quiet_processors
 from bench.report import record, show, verdict
 from bench.table import ROOT, Run, Table
-from lab.measure.records import save
+from lab.core.errors import LabError
+from lab.measure.records import make_folder, save
 from lab.model.device import DTYPES
 
 TABLES: dict[str, Table] = {
@@ -34,8 +36,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.threads = args.threads or quiet_processors()
     torch.set_num_threads(args.threads)
     logging.set_verbosity_error()
-    for name in args.table or [name for name, table in TABLES.items() if not table.by_name]:
-        measure(name, args)
+    try:
+        if args.output:
+            make_folder(args.output)
+        for name in args.table or [name for name, table in TABLES.items() if not table.by_name]:
+            measure(name, args)
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("cut off; the tables before this one are whole", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -53,10 +64,11 @@ def measure(name: str, args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("table", nargs="*", choices=[[], *TABLES], help="default: all that need no half hour")
-    parser.add_argument("--threads", type=int, help="default: all processors if they are idle, else 1")
-    parser.add_argument("--repeats", type=int, default=5, help="rounds of a row, warm-up apart (default: 5)")
-    parser.add_argument("--dtype", nargs="*", choices=DTYPES, default=DEFAULT_DTYPES)
+    tables = f"of {', '.join(TABLES)}; default: all that need no half hour"
+    parser.add_argument("table", nargs="*", type=table_name, metavar="TABLE", help=tables)
+    parser.add_argument("--threads", type=at_least_one, help="default: all processors if they are idle, else 1")
+    parser.add_argument("--repeats", type=at_least_one, default=5, help="rounds of a row, warm-up apart (default: 5)")
+    parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=DEFAULT_DTYPES)
     parser.add_argument("--quick", action="store_true", help="a tiny model: does it run? Says nothing about speed")
     parser.add_argument("--trace", type=Path, help=f"for the simulators: {simulators.WHERE}; default: made up alike")
     parser.add_argument("--output", type=Path, help="where records go (default: data/bench, for whole tables only)")
@@ -66,6 +78,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if args.output is None and not args.quick and args.dtype == DEFAULT_DTYPES:
         args.output = RECORDS
     return args
+
+
+def table_name(text: str) -> str:
+    """In place of argparse's `choices`, which want the empty list among them if none need be given."""
+    if text not in TABLES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no table; there is {', '.join(TABLES)}")
+    return text
+
+
+def at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1 on")
+    return int(text)
 
 
 if __name__ == "__main__":
