@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,18 @@ def add_trace_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", type=Path, metavar="OUT.json", help="write the run for ui.perfetto.dev")
 
 
+def require_place(path: Path | None) -> None:
+    """Before the run whose trace it will hold. Raises ConfigError if its folder is none, or takes no files."""
+    if path is not None and not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"cannot write {path}: {path.parent} is no folder that takes files; give another")
+
+
 def write_text(path: Path, text: str) -> None:
     """Raises ConfigError if the file can't be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}; give a file in a folder that exists") from error
+        raise ConfigError(f"cannot write {path}: {error.strerror}; give another file") from error
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:

@@ -2,7 +2,15 @@
 
 import argparse
 
-from lab.commands.common import Subparsers, add_model_arguments, add_trace_argument, load_model, print_json, write_json
+from lab.commands.common import (
+    Subparsers,
+    add_model_arguments,
+    add_trace_argument,
+    load_model,
+    print_json,
+    require_place,
+    write_json,
+)
 
 
 def add_to(subparsers: Subparsers) -> None:
@@ -19,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from lab.engine import Engine
     from lab.perfetto.run import run_document
 
+    require_place(args.trace)
     sampling = SamplingParams(args.max_tokens, args.temperature, args.top_p, args.seed)
     model = load_model(args)
     limits = {"max_num_batched_tokens": args.max_num_batched_tokens, "max_num_seqs": args.max_num_seqs}

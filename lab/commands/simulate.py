@@ -14,6 +14,7 @@ from lab.commands.common import (
     add_weights_arguments,
     load_model,
     print_json,
+    require_place,
     write_json,
 )
 from lab.commands.summaries import as_document, print_table
@@ -50,6 +51,7 @@ def add_to(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     from lab.policies import find_policy
 
+    require_place(args.trace)
     policy = find_policy(args.policy)
     scenarios = read_loads(args)
     if args.trace and len(scenarios) > 1:

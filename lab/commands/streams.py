@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.commands.common import Subparsers, add_trace_argument, print_json, write_json, write_text
+from lab.commands.common import Subparsers, add_trace_argument, print_json, require_place, write_json, write_text
 from lab.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             "--picture draws host and memory too, which CUDA doesn't tell: take --trace, or another backend"
         )
+    require_place(args.trace)
     runs = list(run_variants(program, args.variant, args.backend))
     print_runs(program, runs)
     if args.picture:

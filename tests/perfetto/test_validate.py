@@ -3,12 +3,15 @@
 import copy
 import json
 import math
+from pathlib import Path
 
 import pytest
 
 from lab.core.errors import ConfigError
 from lab.perfetto.events import SECOND, Process, document
 from lab.perfetto.validate import validate
+
+LOAD = Path(__file__).parents[2] / "data/loads/full-pool.jsonl"
 
 
 @pytest.fixture
@@ -107,3 +110,9 @@ def test_rounding_lets_no_neighbours_overlap():
     for start, end in zip(edges, edges[1:]):
         process.slice("t", "s", start, end)
     validate(json.loads(json.dumps(document(process))))
+
+
+@pytest.mark.parametrize("argv", [["generate", "one"], ["simulate", str(LOAD)], ["streams", "raw"]])
+def test_where_no_trace_can_be_written_nothing_is_run(lab, argv):
+    status, out, err = lab(*argv, "--trace", "/nowhere/out.json")
+    assert (status, out) == (2, "") and err.startswith("error: cannot write /nowhere/out.json: ")
