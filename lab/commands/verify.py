@@ -15,12 +15,10 @@ def add_to(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One line a record, and one for each claim that does not hold; the status is 1 if there is any."""
-    from lab.measure.records import ROOT, RecordError
+    from lab.measure.records import ROOT
 
     failed = 0
     files = list(find_files(args.paths or [ROOT]))
-    if not files:
-        raise RecordError("there is no record in the folders; make some with `python -m lab record`")
     for path in files:
         claimed, found = examine(path)
         print(f"{path}: {'FAILED' if found else 'holds' if claimed else 'whole; nothing is claimed of it'}")
@@ -32,8 +30,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def find_files(paths: list[Path]) -> Iterator[Path]:
+    """Raises RecordError for a folder that holds no record."""
+    from lab.measure.records import RecordError
+
     for path in paths:
-        yield from sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        found = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not found:
+            raise RecordError(f"there is no record in {path}; make some with `python -m lab record`")
+        yield from found
 
 
 def examine(path: Path) -> tuple[bool, list[str]]:

@@ -121,14 +121,16 @@ def test_a_kept_record_is_checked_again(tmp_path, capsys, monkeypatch) -> None:
 
 
 def test_what_verify_says_of_other_files(tmp_path, capsys) -> None:
-    assert main(["verify", str(tmp_path)]) == 2 and "no record in the folders" in capsys.readouterr().err
+    fitted = next(cost_models.ROOT.glob("*.json"))
+    for beside in ([], [str(fitted)]):  # an empty folder is no record that holds, whatever else does
+        assert main(["verify", *beside, str(tmp_path)]) == 2
+        assert f"there is no record in {tmp_path};" in capsys.readouterr().err
     path = save(Record("somebody-s-log", {}, [{"n": 1}], {"device": "There"}), tmp_path)
     assert main(["verify", str(tmp_path)]) == 0 and "nothing is claimed of it" in capsys.readouterr().out
     moved = tmp_path / "elsewhere" / path.name
     moved.parent.mkdir()
     path.rename(moved)
     assert main(["verify", str(moved)]) == 1 and "it is in another's place" in capsys.readouterr().out
-    fitted = next(cost_models.ROOT.glob("*.json"))
     assert main(["verify", str(fitted)]) == 0
     moved.write_text(fitted.read_text())
     assert main(["verify", str(moved)]) == 1
