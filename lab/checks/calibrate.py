@@ -25,6 +25,7 @@ from lab.engine.engine import make_executor
 from lab.measure.steps import BLOCK_SIZE
 from lab.model.attention import AttentionBackend
 from lab.model.decoder import Decoder
+from lab.model.device import synchronize
 from lab.sim.step_cost import MeasuredStep, StepCost, Terms, fit_steps, terms
 
 LIMITS = ((1, 64), (3, 512), (6, 128), (12, 256))  # (max_num_seqs, max_num_batched_tokens)
@@ -52,6 +53,18 @@ class ProcessorClock:
         self._zero -= max(0.0, moment - self.now())
 
 
+class DeviceClock(WallClock):
+    """Wall time when the device is through with what it was given: a step that samples nothing does not wait for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+
+    def now(self) -> float:
+        synchronize(self.device)
+        return super().now()
+
+
 @dataclass(frozen=True)
 class EngineMachine:
     """The engine on its device, as a `Machine`."""
@@ -60,7 +73,7 @@ class EngineMachine:
     attention: AttentionBackend
 
     def __call__(self, cache: CacheConfig) -> tuple[Executor, Clock]:
-        clock = ProcessorClock() if self.clock == "process" else WallClock()
+        clock = ProcessorClock() if self.clock == "process" else DeviceClock(self.decoder.device)
         return make_executor(self.decoder, cache, self.attention), clock
 
     @property

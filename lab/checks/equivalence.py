@@ -132,7 +132,9 @@ class PrefillCheck:
     def _reference(self) -> Prefill:
         dtype = HIGHER_PRECISION.get(self.decoder.dtype, self.decoder.dtype)
         decoder = self.decoder.to(dtype)
-        return Prefill(decoder, self.prompt, len(self.prompt), keep_hidden=True, **self.options)
+        # Not the backend of the check: varlen, for one, knows half precision only.
+        own = {"attention": backend_of(decoder, block_size=self.options["block_size"])}
+        return Prefill(decoder, self.prompt, len(self.prompt), keep_hidden=True, **self.options | own)
 
     @property
     def kv_bytes(self) -> int:

@@ -51,7 +51,6 @@ LARGE = replace(
     memory_chunk_sizes=(1024, 2048, 4096),
     prefill_tokens=(1, 4, 16, 64, 256, 1024, 4096),
     cap_prompt=8192,
-    cap_mib=64,
     gap_prompt=16384 - 1,
     gap_budgets=(512, 2048),
 )

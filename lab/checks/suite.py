@@ -25,7 +25,7 @@ from lab.model.weights import LoadedModel, load_model
 
 EVERY_DTYPE = ("prefill", "bits", "memory")  # values and bytes; times are taken in the dtype that suits the device
 OF_THE_SLICE = ("memory", "cap", "gap")  # on a GPU, at its sizes, whatever the model: a smaller one shows nothing there
-SECONDS = {"prefill": 15, "bits": 20, "memory": 10, "cost": 15, "roofline": 10, "cap": 10, "gap": 25, "serving": 20,
+SECONDS = {"prefill": 15, "bits": 20, "memory": 10, "cost": 35, "roofline": 10, "cap": 10, "gap": 25, "serving": 20,
            "streams": 13}  # of one record on a T4: predictions  # fmt: skip
 
 

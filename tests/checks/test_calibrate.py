@@ -6,11 +6,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.checks import calibrate as mix
-from lab.checks.calibrate import ProcessorClock, fit_runs, run_mix
+from lab.checks.calibrate import DeviceClock, ProcessorClock, fit_runs, run_mix
 from lab.checks.confirm import LEAST, METRICS, POINTS, Effort, calibrate, random_load, served_per_s
 from lab.cli import main
 from lab.core import ConfigError
@@ -139,6 +140,13 @@ def test_the_processors_clock_jumps_and_never_goes_back():
     assert clock.now() >= 100.0
     clock.wait_until(50.0)
     assert 100.0 <= clock.now() < 101.0  # nobody slept
+
+
+def test_a_step_is_over_when_the_device_is_through(monkeypatch):
+    asked = []
+    monkeypatch.setattr(mix, "synchronize", asked.append)
+    DeviceClock(torch.device("cpu")).now()
+    assert asked == [torch.device("cpu")]
 
 
 def test_the_engines_fit_is_kept_and_read_back(capsys, tmp_path, monkeypatch):

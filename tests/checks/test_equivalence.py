@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lab.checks.equivalence import check_prefill, random_prompt
+from lab.checks.equivalence import PrefillCheck, check_prefill, random_prompt
 from lab.checks.faults import (
     FAULTS,
     MaskUpperLeft,
@@ -18,6 +18,7 @@ from lab.checks.faults import (
 from lab.checks.report import as_json, as_table
 from lab.core import ConfigError, RequestRejected
 from lab.engine.executor import TorchExecutor
+from lab.model.sdpa import HALF, Sdpa
 from lab.model.weights import load_model
 
 SYMPTOM = {
@@ -90,6 +91,17 @@ def test_a_fault_of_the_whole_pass_too_is_caught_by_the_higher_precision(dtype):
     decoder = load_model("tiny", dtype=dtype, device="cpu").decoder
     report = check_prefill(decoder, random_prompt(decoder, 60), [15], executor_type=PositionsNegated, repeats=1)
     assert all("KV of layer 0: error" in " ".join(row.problems) for row in report.rows), as_table(report)
+
+
+def test_the_reference_asks_nothing_of_a_backend_that_knows_half_precision_only():
+    class HalfOnly(Sdpa):
+        def __call__(self, q, store, layer, batch):
+            assert q.dtype in HALF
+            return super().__call__(q, store, layer, batch)
+
+    decoder = load_model("tiny", dtype="bfloat16", device="cpu").decoder
+    check = PrefillCheck(decoder, random_prompt(decoder, 40), attention=HalfOnly(decoder.device, decoder.dtype))
+    assert check.reference.decoder.dtype == torch.float32 and all(row.ok for row in check.rows([15], repeats=1))
 
 
 def test_bad_input_is_named():

@@ -9,7 +9,7 @@ from lab.measure.records import Record, Row
 from lab.model.device import DTYPES
 
 ROUNDED = 1 + 1e-5  # to the 6 digits that a record keeps
-TOLERANCE = 0.02  # on a GPU: kernels have scratch space of their own, and the allocator rounds to 512 bytes
+TOLERANCE = 0.02  # on a GPU: kernels have scratch space of their own
 
 
 def prefill(record: Record) -> Problems:
