@@ -53,4 +53,4 @@ def _theirs(pair: Pair, tokens: int, chunk: int) -> int:
     return memory.peak_bytes - kv_bytes(pair.ours.decoder.config, tokens, pair.ours.decoder.dtype)
 
 
-TABLE = Table("what a prefill needs in memory for a while", rows, UNITS, seconds=60)
+TABLE = Table("what a prefill needs in memory for a while", rows, UNITS, seconds=120)
