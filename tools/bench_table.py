@@ -96,8 +96,6 @@ def cell(row: Row, column: Column) -> str:
 
 def number(value: float, digits: int = 3) -> str:
     """So many digits that count, thousands apart."""
-    if value == 0:
-        return "0"
     rounded = float(f"{value:.{digits}g}")
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.{digits}g}"
 

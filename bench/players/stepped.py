@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from bench.player import MAX_TOKENS, Meeting, Sample, Stopwatch, Tokens, met
+from bench.player import MAX_TOKENS, Meeting, Refused, Sample, Stopwatch, Tokens, met
 
 
 class StepEngine(Protocol):
@@ -67,10 +67,12 @@ class Stepped:
         self._first_tokens(self.going)
 
     def _first_tokens(self, requests: Sequence[str]) -> Tokens:
-        """Step until the same step gives all of them a token."""
-        while not all(map((outputs := self.engine.step()).get, requests)):
-            pass
-        return [list(outputs[request]) for request in requests]
+        """Step until the same step gives all of them a token. Raises Refused if they end before one does."""
+        for _ in range(MAX_TOKENS):
+            outputs = self.engine.step()
+            if all(map(outputs.get, requests)):
+                return [list(outputs[request]) for request in requests]
+        raise Refused(f"{self.name}: in {MAX_TOKENS} steps no one gave all {len(requests)} requests a token")
 
     def _stop(self) -> None:
         self.engine.abort(self.going)

@@ -25,7 +25,7 @@ from lab.model.decoder import Decoder
 
 Kind = Literal["prefill", "decode"]
 MATMUL_SIZE = {"cpu": 1024, "cuda": 8192}
-COPY_BYTES = {"cpu": 2**28, "cuda": 2**31}  # far above any cache
+COPY_BYTES = {"cpu": 2**28, "cuda": 2**29}  # far above any cache
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,14 @@ def test_a_gpu_is_not_said_to_be_missing_once_it_was_measured(root):
     assert "on a GPU" not in with_prefills(root, ("ours", 2, 1.0, None), machine=QUIET | {"cuda": "13.0"})
 
 
+def test_each_machine_has_a_table_of_its_own_of_where_we_stand(root):
+    case = [("ours", 2, 1.0, None), ("a", 1, 2.0, 1.0)]
+    with_prefills(root, *case)
+    page = with_prefills(root, case[0], ("a", 4, 0.5, 1.0), machine=QUIET | {"device": "Another"})
+    first, second = (re.search(rf"Machine: `{name}`\n\n(.*?)\n\n", page, re.S)[1] for name in ("A CPU", "Another"))
+    assert "| a | 2 | 0 / 1 |" in first and "| a | 0.5 | 1 / 1 |" in second and "| 0.5 |" not in first
+
+
 def test_whose_tokens_are_ours_by_dtype(root):
     rows = [("ours", 2, 1.0, None), ("a", 2, 0.5, None), ("b", 2, 2.0, None), ("b", 2, 2.0, None, "float32")]
     assert "equal ours: `bfloat16` 0.625 (0.25 – 1), `float32` 1." in with_prefills(root, *rows)
@@ -102,7 +110,7 @@ def test_both_languages_say_the_same_and_how_quiet_it_was(root):
 def test_what_was_not_measured_is_said(root):
     page = as_page(root)
     assert page.count("Not yet measured here.") == page.count("还没有在这里测过。") == len(SECTIONS)
-    assert "What remains" not in page
+    assert "What remains" not in page and read_words()[0]["stand"]["en"] not in page
 
 
 def test_no_number_is_typed():

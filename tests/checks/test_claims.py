@@ -121,6 +121,7 @@ FAULTS: dict[str, dict[str, tuple[Fault, str]]] = {
         "a row": (without_a_row, "by the parameters; the first to differ is row 0: "),
         "repeat": (of(0, rows_that_differ=1, delta=1e-9), "default, repeat: 1 rows differ from the same run"),
         "size": (of(5, delta=1e-9), "fixed tiles, repeat: 0 rows differ, by at most 1e-09"),
+        "tiles": (of(6, rows_that_differ=1, delta=1e-9), "chunks of 1: 1 rows differ in spite of the tiles"),
         "rows": (of(1, rows_that_differ=21), "21 of 20 rows differ"),
         "prompt": (of(1, rows=21), "21 rows, of a prompt of 20 tokens"),
     },
