@@ -21,7 +21,7 @@ def run_document(trace: Trace) -> dict[str, Any]:
 
 
 def add_steps(engine: Process, trace: Trace) -> None:
-    # No step frees blocks but for a request that ends, and at the end of a run all are free.
+    # From its plan to its end a step frees blocks only of requests that end, and when all have ended all are free.
     num_blocks = max((s.free_blocks + (0 if s.finished else s.used_blocks) for s in trace.steps), default=0)
     for index, step in enumerate(trace.steps):
         tokens = step.num_tokens

@@ -72,7 +72,9 @@ def simulated_run():
     """With preemptions, and at times that are no whole microseconds."""
     scheduler = POLICIES["vllm"](SchedulerConfig(8, max_num_seqs=4), CacheConfig(12, block_size=4))
     requests = [Request(name, range(8), SamplingParams(16), arrival=at / 700) for at, name in enumerate("abcd")]
-    return run_document(simulate(requests, scheduler, LinearCost(step_ms=10 / 3, token_ms=1 / 7)))
+    trace = simulate(requests, scheduler, LinearCost(step_ms=10 / 3, token_ms=1 / 7))
+    assert any(step.preempted for step in trace.steps)
+    return run_document(trace)
 
 
 def stream_runs():

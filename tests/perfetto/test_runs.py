@@ -71,6 +71,8 @@ def test_any_run_of_any_policy_is_a_trace_that_perfetto_takes(shapes, policy):
     trace = run(requests, policy)
     contents = validate(json.loads(json.dumps(run_document(trace))))
     assert contents.counters == ("KV blocks", "requests")
+    used = [e["args"]["used"] for e in events(run_document(trace), "C") if e["name"] == "KV blocks"]
+    assert all(0 <= blocks <= 12 for blocks in used) and used[-1] == 0
     assert contents.end == pytest.approx(max(step.end for step in trace.steps) * 1e6, abs=1e-3)
 
 
