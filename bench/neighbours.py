@@ -8,6 +8,7 @@ from pathlib import Path
 
 TOLERATED = 0.1  # processors
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 def is_quiet(processors: float | None) -> bool:
@@ -56,6 +57,16 @@ def adopt_orphans() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def use_huge_pages() -> None:
+    """Start the program anew, its memory and its children's in pages of 2 MiB, unless GLIBC_TUNABLES is set already.
+
+    A virtual machine looks up every page of 4 KiB in two tables, its host's too: reading 256 MiB over and over went at
+    15 GB/s in those and at 18 in these (two cores of a Xeon). glibc, from 2.35 on, reads the tunable as a program starts.
+    """
+    if sys.platform == "linux" and os.environ.keys().isdisjoint(HUGE_PAGES):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | HUGE_PAGES)
 
 
 def _busy_elsewhere() -> float | None:

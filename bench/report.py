@@ -1,5 +1,6 @@
 """A table: printed row by row as it comes, kept as a record."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -47,5 +48,6 @@ def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: N
     where = environment(resolve_device()) | {
         "busy_elsewhere": neighbours.processors,
         "load_average": neighbours.load_average,
+        "glibc_tunables": os.environ.get("GLIBC_TUNABLES"),
     }
     return Record(name, parameters, rows, where, table.units)

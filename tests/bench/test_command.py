@@ -1,5 +1,8 @@
 """`python -m bench`: asked wrongly, or unable to write, it says so in one line; cut off, it keeps what is whole."""
 
+import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -56,3 +59,13 @@ def test_cut_off_it_keeps_what_is_whole(
     assert main(argv) == 130
     assert [path.name for path in tmp_path.rglob("*.json")] == ["memory.json"]
     assert capsys.readouterr().err.splitlines()[-1].startswith("cut off")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the tunable is glibc's")
+@pytest.mark.parametrize(("given", "used"), [({}, "glibc.malloc.hugetlb=1"), ({"GLIBC_TUNABLES": ""}, "")])
+def test_all_run_in_huge_pages_unless_told_otherwise(given: dict[str, str], used: str, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"} | given
+    argv = ["memory", "--quick", "--dtype", "float32", "--threads", "1", "--output", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", "bench", *argv], check=True, env=environment)
+    (path,) = tmp_path.rglob("*.json")
+    assert json.loads(path.read_text())["environment"]["glibc_tunables"] == used
