@@ -54,8 +54,8 @@ def measure(name: str, args: argparse.Namespace) -> None:
     """One table: measured, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
     run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds, args.trace)
-    clock = table.parameters.get("clock", run.clock)
-    print(f"{name}: {table.title}; {clock} time, {run.threads} threads, median of {run.repeats}")
+    clock, repeats = (table.parameters.get(key, getattr(run, key)) for key in ("clock", "repeats"))
+    print(f"{name}: {table.title}; {clock} time, {run.threads} threads, median of {repeats}")
     rows = show(table, run)
     print(verdict(rows, run, neighbours))
     if rows and args.output:

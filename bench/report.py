@@ -44,10 +44,10 @@ def verdict(rows: Sequence[Row], run: Run, neighbours: Neighbours) -> str:
 
 
 def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: Neighbours) -> Record:
-    parameters = {"clock": run.clock, **table.parameters, "warmup": 1, "repeats": run.repeats, "left_out": run.left_out}
+    method = {"clock": run.clock, "warmup": 1, "repeats": run.repeats, **table.parameters}
     where = environment(resolve_device()) | {
         "busy_elsewhere": neighbours.processors,
         "load_average": neighbours.load_average,
         "glibc_tunables": os.environ.get("GLIBC_TUNABLES"),
     }
-    return Record(name, parameters, rows, where, table.units)
+    return Record(name, {**method, "left_out": run.left_out}, rows, where, table.units)

@@ -89,4 +89,4 @@ def row(name: str, cold: Installed, warm: Installed, downloaded: int) -> dict[st
 
 SECONDS = ("cold_s", "cold_processor_s", "warm_s", "warm_processor_s")
 UNITS = dict.fromkeys(SECONDS, "s") | {"cached_bytes": "bytes", "disk_bytes": "bytes", "packages": "1"}
-TABLE = Table("seconds to install, once each", rows, UNITS, {"clock": "wall"}, by_name=True)
+TABLE = Table("seconds to install, once each", rows, UNITS, {"clock": "wall", "warmup": 0, "repeats": 1}, by_name=True)

@@ -57,7 +57,7 @@ class Table:
     title: str  # what was timed, by which clock
     rows: Callable[[Run], Iterator[Row]]
     units: Mapping[str, str]  # of the columns that were measured; the others are settings
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # what all rows share
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # what all rows share; may override the run's
     seconds: float = float("inf")  # after which no further row is begun
     by_name: bool = False  # measured only if it is asked for
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench import sharing
+from bench.neighbours import Neighbours
+from bench.report import record
 from bench.sharing import Installed, install
 from bench.table import ROOT, Run
 
@@ -45,6 +47,11 @@ def test_what_does_not_install_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(row["cached_bytes"] == 4 for row in rows[:-1]) and rows[-1]["cached_bytes"] is None
     assert all(row["warm_s"] == 2.0 for row in rows)
     assert len(run.left_out) == 1 and run.left_out[0].startswith("vidur: ") and "7 seconds" in run.left_out[0]
+
+
+def test_once_is_not_called_a_median_of_five() -> None:
+    parameters = record("sharing", sharing.TABLE, [], Run(5, 1, (), False), Neighbours()).parameters
+    assert parameters["repeats"] == 1 and parameters["warmup"] == 0
 
 
 def test_peers_are_those_that_make_bench_installs() -> None:
