@@ -9,7 +9,7 @@ import torch
 from transformers.utils import logging
 
 from bench import browser, decode, memory, mixed, prefill, scheduler, sharing, simulators
-from bench.neighbours import Neighbours, adopt_orphans, quiet_processors, use_huge_pages
+from bench.neighbours import Neighbours, adopt_orphans, quiet_processors, start_as_on_a_quiet_machine
 from bench.report import record, show, verdict
 from bench.table import ROOT, Run, Table
 from lab.core.errors import LabError
@@ -94,5 +94,5 @@ def at_least_one(text: str) -> int:
 
 
 if __name__ == "__main__":
-    use_huge_pages()
+    start_as_on_a_quiet_machine()
     raise SystemExit(main())

@@ -48,6 +48,6 @@ def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: N
     where = environment(resolve_device()) | {
         "busy_elsewhere": neighbours.processors,
         "load_average": neighbours.load_average,
-        "glibc_tunables": os.environ.get("GLIBC_TUNABLES"),
+        **{name: os.environ.get(name) for name in ("GLIBC_TUNABLES", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY")},
     }
     return Record(name, {**method, "left_out": run.left_out}, rows, where, table.units)
