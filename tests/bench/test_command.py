@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import TABLES, main
+from bench.neighbours import TUNABLES
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +71,6 @@ def test_it_starts_as_on_a_quiet_machine_unless_told_otherwise(given: dict[str, 
     subprocess.run([sys.executable, "-m", "bench", *argv], check=True, env=environment)
     (path,) = tmp_path.rglob("*.json")
     found = {name: value for name, value in json.loads(path.read_text())["environment"].items() if name in names}
-    quiet = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "GOMP_SPINCOUNT": "300000", "OMP_WAIT_POLICY": None}
+    quiet = {**TUNABLES, "GOMP_SPINCOUNT": "300000", "OMP_WAIT_POLICY": None}
     lab = {"GLIBC_TUNABLES": "", "GOMP_SPINCOUNT": "10000", "OMP_WAIT_POLICY": "PASSIVE"}
     assert found == (lab if given else quiet)
