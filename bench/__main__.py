@@ -10,7 +10,7 @@ from transformers.utils import logging
 
 from bench import browser, decode, memory, mixed, prefill, scheduler, sharing, simulators
 from bench.neighbours import Neighbours, adopt_orphans, quiet_processors, start_as_on_a_quiet_machine
-from bench.report import record, show, verdict
+from bench.report import method, record, show, verdict
 from bench.table import ROOT, Run, Table
 from lab.core.errors import LabError
 from lab.measure.records import make_folder, save
@@ -54,8 +54,8 @@ def measure(name: str, args: argparse.Namespace) -> None:
     """One table: measured, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
     run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds, args.trace)
-    clock, repeats = (table.parameters.get(key, getattr(run, key)) for key in ("clock", "repeats"))
-    print(f"{name}: {table.title}; {clock} time, {run.threads} threads, median of {repeats}")
+    how = method(table, run)
+    print(f"{name}: {table.title}; {how['clock']} time, {run.threads} threads, median of {how['repeats']}")
     rows = show(table, run)
     print(verdict(rows, run, neighbours))
     if rows and args.output:

@@ -70,7 +70,7 @@ def start_as_on_a_quiet_machine() -> None:
     who have it, and threads wait for each other as OpenMP itself has it, where lab sends them to sleep sooner.
 
     On a virtual machine, memory that is given back and taken again is the host's to find anew, page by page: the same
-    prefill took 1.1 to 1.7 times as long, most of all after a pause. glibc and libgomp read this once, at the start.
+    prefill took 1.1 to 1.6 times as long, most of all after a pause. glibc and libgomp read this once, at the start.
     """
     if sys.platform == "linux" and os.environ.keys().isdisjoint(TUNABLES):
         environment = os.environ | TUNABLES | SPINNING

@@ -43,11 +43,15 @@ def verdict(rows: Sequence[Row], run: Run, neighbours: Neighbours) -> str:
     return "\n".join([*(f"left out, {line}" for line in run.left_out), reached + neighbours.verdict()])
 
 
+def method(table: Table, run: Run) -> dict[str, Any]:
+    """How the table is measured, beside what its rows share."""
+    return {"clock": run.clock, "warmup": 1, "repeats": run.repeats, **table.parameters}
+
+
 def record(name: str, table: Table, rows: Sequence[Row], run: Run, neighbours: Neighbours) -> Record:
-    method = {"clock": run.clock, "warmup": 1, "repeats": run.repeats, **table.parameters}
     where = environment(resolve_device()) | {
         "busy_elsewhere": neighbours.processors,
         "load_average": neighbours.load_average,
         **{name: os.environ.get(name) for name in ("GLIBC_TUNABLES", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY")},
     }
-    return Record(name, {**method, "left_out": run.left_out}, rows, where, table.units)
+    return Record(name, {**method(table, run), "left_out": run.left_out}, rows, where, table.units)
