@@ -95,7 +95,8 @@ def _passage(section: Section, records: Sequence[Record], lang: str) -> str:
 def notes(section: Section, record: Record, lang: str) -> str:
     """Where, how and how well it was measured."""
     where = record.environment
-    on = (where["device"], f"{where['threads']} threads", f"PyTorch {where['torch']}", where["date"][:10])
+    who = (where["device"], where.get("instructions"))  # the second since 2026-11-30
+    on = (*filter(None, who), f"{where['threads']} threads", f"PyTorch {where['torch']}", where["date"][:10])
     lines = [MACHINE[lang].format(", ".join(on))]
     if settings := [f"{name} {value}" for name, value in record.parameters.items() if name != "left_out"]:
         lines.append(SETTINGS[lang].format(", ".join(settings)))

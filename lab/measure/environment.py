@@ -22,6 +22,7 @@ def environment(device: torch.device) -> dict[str, str | int | None]:
         "capability": f"{capability[0]}.{capability[1]}" if capability else None,
         "memory_bytes": dev.total_memory(device),
         "cpu": dev.cpu_name(),
+        "instructions": instructions(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "os": platform.platform(),
@@ -32,6 +33,17 @@ def environment(device: torch.device) -> dict[str, str | int | None]:
         "commit": commit(),
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+
+
+def instructions() -> str:
+    """The CPU's that decide how fast it multiplies: "AVX2", "AVX512", "AVX512 AVX512_BF16 AMX_BF16".
+
+    Processors of one name differ in them, and without the last two bfloat16 is emulated and slower than float32. Where
+    PyTorch can't be asked for those (before `torch.cpu.get_capabilities`), the first stands alone.
+    """
+    has = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    bfloat16 = [name.upper() for name in ("avx512_bf16", "amx_bf16") if has.get(name)]
+    return " ".join([torch.backends.cpu.get_cpu_capability(), *bfloat16])
 
 
 def commit(folder: Path = Path(__file__).parent) -> str | None:

@@ -52,6 +52,12 @@ def test_the_page_is_up_to_date():
     assert sync_benchmarks(ROOT, check=True) == []
 
 
+def test_the_page_says_which_instructions_a_processor_has(root):
+    where = QUIET | {"instructions": "AVX512 AMX_BF16"}
+    page = with_prefills(root, ("ours", 1.0, 1.0, None), machine=where)
+    assert page.count("`A CPU, AVX512 AMX_BF16, 1 threads, PyTorch 2.13.0, 2026-11-29`") == 2  # once a language
+
+
 def test_engines_stand_side_by_side_with_goals_reached_and_missed(root):
     page = with_prefills(root, ("a", 1100.0, 1.122, 1.1), ("b", 9.96, 1, 1), ("ours", 1234.5, 1.0, None))
     for title in ("Prefill", "预填充"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import lab
-from lab.measure.environment import commit, environment
+from lab.measure.environment import commit, environment, instructions
 
 
 def git(folder: Path, *args: str) -> str:
@@ -39,6 +39,16 @@ def test_environment_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     found = environment(torch.device("cuda", 0))
     assert (found["device"], found["capability"], found["cuda"]) == ("Tesla T4", "7.5", "12.8")
     assert found["memory_bytes"] == 15 << 30 and found["cpu"] != found["device"]
+
+
+def test_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that PyTorch knows of, the last two with an AMX processor alone, and without them where it can't tell."""
+    vectors = torch.backends.cpu.get_cpu_capability()
+    assert environment(torch.device("cpu"))["instructions"] == instructions()
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": True, "avx512_bf16": False})
+    assert instructions() == f"{vectors} AMX_BF16"
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert instructions() == vectors
 
 
 def test_commit(tmp_path: Path) -> None:
