@@ -3,6 +3,7 @@
 The whole book as a single page, in Chromium, with everything folded opened and an outline of the headings.
 """
 
+import base64
 import sys
 from pathlib import Path
 
@@ -10,9 +11,19 @@ from playwright.sync_api import Browser, PdfMargins
 
 from tools.browser import BROWSER, chromium
 from tools.build_book import BUILD, BuildFailed, build
-from tools.settings import load_config
+from tools.settings import ROOT, load_config
 
 MARGIN = PdfMargins(top="18mm", bottom="18mm", left="16mm", right="16mm")
+FONT = ROOT / "lab/show/fonts/NotoSansCJKsc-Subset.otf"
+# Chinese after the theme's own fonts, on a machine that has none: Chromium would print an empty box for each character.
+FONTS = """
+@font-face {{ font-family: shipped; src: url(data:font/otf;base64,{}) }}
+html[lang] {{
+    --pst-font-family-base: var(--pst-font-family-base-system), shipped;
+    --pst-font-family-heading: var(--pst-font-family-base-system), shipped;
+    --pst-font-family-monospace: var(--pst-font-family-monospace-system), shipped;
+}}
+"""
 DRAWN = "document.querySelectorAll('article .math:not(:has(mjx-container))').length === 0"
 
 
@@ -20,6 +31,8 @@ def print_page(browser: Browser, page_file: Path, target: Path) -> None:
     page = browser.new_page(offline=True, color_scheme="light")
     page.goto(page_file.as_uri())
     page.wait_for_function(DRAWN)
+    page.add_style_tag(content=FONTS.format(base64.b64encode(FONT.read_bytes()).decode()))
+    page.evaluate("document.fonts.load('16px shipped', '中')")
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
     page.pdf(path=target, format="A4", margin=MARGIN, outline=True, tagged=True)
     page.close()
@@ -28,7 +41,7 @@ def print_page(browser: Browser, page_file: Path, target: Path) -> None:
 def print_book(browser: Browser) -> dict[str, Path]:
     """Build and print both languages; raises BuildFailed."""
     folder = BUILD / "pdf"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     printed = {}
     for lang, html in build(load_config(), "singlehtml").items():
         printed[lang] = folder / f"{lang}.pdf"

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from lab.live.registry import answer
 from tests.live.firefox import FIREFOX, Page, in_firefox
 
@@ -14,8 +12,9 @@ TEXT = f"{FIGURE}.querySelector('.live-text').textContent"
 END = "\ue010"  # WebDriver's name of the key
 
 
-@pytest.mark.skipif(FIREFOX is None, reason="no Firefox on this machine (apt-get install firefox-esr)")
-def test_a_figure_runs_in_firefox(address, tmp_path):
+def test_a_figure_runs_in_firefox(address, tmp_path, missing):
+    if FIREFOX is None:
+        missing("no Firefox on this machine (apt-get install firefox-esr)")
     recorded, turned = (json.loads(answer("gantt", values, "zh", 680)) for values in ("{}", '{"budget": 8192}'))
 
     async def turn_a_slider(page: Page) -> list[str]:
