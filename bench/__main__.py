@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,16 +17,17 @@ from lab.core.errors import LabError
 from lab.measure.records import make_folder, save
 from lab.model.device import DTYPES
 
-TABLES: dict[str, Table] = {
-    "prefill": prefill.TABLE,
-    "decode": decode.TABLE,
+TABLES: dict[str, Table] = {  # in this order: those that end when they are through, then those with more rows than time
     "mixed": mixed.TABLE,
     "memory": memory.TABLE,
     "scheduler": scheduler.TABLE,
     "simulators": simulators.TABLE,
     "browser": browser.TABLE,
+    "decode": decode.TABLE,
+    "prefill": prefill.TABLE,
     "sharing": sharing.TABLE,
 }
+SECONDS = 38 * 60.0  # for all of them: the last has what is left
 DEFAULT_DTYPES = ["bfloat16", "float32"]
 RECORDS = ROOT / "data" / "bench"
 
@@ -39,8 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.output:
             make_folder(args.output)
+        end = time.monotonic() + SECONDS
         for name in args.table or [name for name, table in TABLES.items() if not table.by_name]:
-            measure(name, args)
+            measure(name, args, end - time.monotonic())
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -50,10 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(name: str, args: argparse.Namespace) -> None:
-    """One table: measured, printed and, if it is whole, saved."""
+def measure(name: str, args: argparse.Namespace, seconds: float) -> None:
+    """One table: measured in at most so many seconds, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
-    run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, table.seconds, args.trace)
+    run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, min(seconds, table.seconds), args.trace)
     how = method(table, run)
     print(f"{name}: {table.title}; {how['clock']} time, {run.threads} threads, median of {how['repeats']}")
     rows = show(table, run)

@@ -70,4 +70,4 @@ def _row(meetings: list[Meeting], whole: list[Meeting], has_goals: bool) -> Row:
     }
 
 
-TABLE = Table("8 requests decode when a prompt of 4,096 tokens arrives; milliseconds", rows, UNITS, seconds=180)
+TABLE = Table("8 requests decode when a prompt of 4,096 tokens arrives; milliseconds", rows, UNITS)

@@ -43,4 +43,4 @@ def _goal(peer: str, tokens: int, chunk: int) -> float | None:
     return 1.1 if peer.startswith("vllm") and chunk == GOAL_CHUNK else None
 
 
-TABLE = Table("one prompt to its first token, in milliseconds", rows, UNITS, seconds=1000)
+TABLE = Table("one prompt to its first token, in milliseconds", rows, UNITS)

@@ -35,13 +35,15 @@ class Run:
         return "process" if self.threads == 1 else "wall"
 
     def in_time(self, cases: Iterable[T], dtype: str | None = None) -> Iterator[T]:
-        """The cases one by one, until the table's time is over; the others are noted as left out. Of a `dtype`: until
-        its share and what those before it left are over."""
+        """The cases one by one, while one as long as the last still fits into the table's time; the others are noted
+        as left out. Of a `dtype`: into its share and what those before it left."""
         shares = 1 if dtype is None else len(self.dtypes) / (1 + self.dtypes.index(dtype))
-        late = []
+        late, took = list[T](), 0.0
         for case in cases:
-            if time.monotonic() - self._began < self.seconds / shares:
+            began = time.monotonic()
+            if began - self._began + took < self.seconds / shares:
                 yield case
+                took = time.monotonic() - began
             else:
                 late.append(case)
         if late:

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,14 @@ import torch
 from transformers import __version__ as TRANSFORMERS
 
 from bench import memory, prefill
-from bench.__main__ import TABLES, main
+from bench.__main__ import SECONDS, TABLES, main
 from bench.contest import Case, Entry, contest
 from bench.field import Field
 from bench.models import LLAMA, TINY, llama, write_gguf
 from bench.neighbours import Neighbours, _ours
 from bench.player import Refused, Sample, met
 from bench.report import verdict
-from bench.table import ROOT, Run, Skipped
+from bench.table import ROOT, Row, Run, Skipped
 from bench.worker import Remote
 from lab.measure.records import Record, load
 from lab.measure.roofline import Ceilings
@@ -135,6 +137,39 @@ def test_what_the_time_is_not_enough_for_is_named() -> None:
     over = "its share of the 0 s for this table was over"
     assert run.left_out == [f"a, and 1 more: {over}", f"c: {over}"]
     assert list(Run(1, 1, ("float32",), True).in_time(["a"])) == ["a"]
+
+
+def test_no_case_is_begun_that_would_not_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken to last as long as the one before it; a dtype has its share, and what the one before it left."""
+    now = [0.0]
+    monkeypatch.setattr("bench.table.time.monotonic", lambda: now[0])
+    run = Run(1, 1, ("bfloat16", "float32"), True, seconds=100.0, _began=0.0)
+
+    def measured(lasting: list[float], dtype: str) -> list[float]:
+        begun = []
+        for seconds in run.in_time(lasting, dtype):
+            begun.append(seconds)
+            now[0] += seconds
+        return begun
+
+    assert measured([20.0, 20.0, 20.0], "bfloat16") == [20.0, 20.0]
+    assert measured([29.0, 29.0, 29.0], "float32") == [29.0, 29.0]
+    assert [line[:4] for line in run.left_out] == ["20.0", "29.0"]
+
+
+def test_the_last_table_has_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch, without_peers: None) -> None:
+    now, asked = [0.0], []
+
+    def last_long(run: Run) -> Iterator[Row]:
+        asked.append(run.seconds)
+        now[0] += 700.0
+        return iter(())
+
+    monkeypatch.setattr("bench.__main__.time.monotonic", lambda: now[0])
+    for name, table in TABLES.items():
+        monkeypatch.setitem(TABLES, name, replace(table, rows=last_long, seconds=1000.0))
+    assert main(["mixed", "decode", "prefill", "--threads", "1", "--quick"]) == 0
+    assert asked == [1000.0, 1000.0, SECONDS - 1400.0]
 
 
 @pytest.mark.parametrize("name", ["prefill", "decode", "memory"])

@@ -21,7 +21,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["nothing"], "'nothing' is no table; there is prefill, "),
+        (["nothing"], "'nothing' is no table; there is mixed, "),
         (["memory", "--threads", "0"], "--threads: '0' must be a whole number from 1 on"),
         (["memory", "--threads", "-3"], "--threads: '-3' must be a whole number from 1 on"),
         (["memory", "--repeats", "x"], "--repeats: 'x' must be a whole number from 1 on"),
