@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(name: str, args: argparse.Namespace, seconds: float) -> None:
-    """One table: measured in at most so many seconds, printed and, if it is whole, saved."""
+    """One table: measured, in so many seconds if it has rows to leave out, printed and, if it is whole, saved."""
     table, neighbours = TABLES[name], Neighbours()
     run = Run(args.repeats, args.threads, tuple(args.dtype), args.quick, min(seconds, table.seconds), args.trace)
     how = method(table, run)

@@ -47,7 +47,7 @@ class Run:
             else:
                 late.append(case)
         if late:
-            over = f"its share of the {self.seconds:.0f} s for this table was over"
+            over = f"too little was left of its share of the {self.seconds:.0f} s for this table"
             self.left_out.append(f"{late[0]}{f', and {len(late) - 1} more' if late[1:] else ''}: {over}")
 
 
@@ -60,7 +60,7 @@ class Table:
     rows: Callable[[Run], Iterator[Row]]
     units: Mapping[str, str]  # of the columns that were measured; the others are settings
     parameters: Mapping[str, Any] = field(default_factory=dict)  # what all rows share; may override the run's
-    seconds: float = float("inf")  # after which no further row is begun
+    seconds: float = float("inf")  # that its cases may take, where `Run.in_time` yields them
     by_name: bool = False  # measured only if it is asked for
 
 

@@ -95,7 +95,7 @@ def _passage(section: Section, records: Sequence[Record], lang: str) -> str:
 def notes(section: Section, record: Record, lang: str) -> str:
     """Where, how and how well it was measured."""
     where = record.environment
-    who = (where["device"], where.get("instructions"))  # the second since 2026-11-30
+    who = (where["device"], where.get("instructions"))  # the second in records from 2026-11-30 on
     on = (*filter(None, who), f"{where['threads']} threads", f"PyTorch {where['torch']}", where["date"][:10])
     lines = [MACHINE[lang].format(", ".join(on))]
     if settings := [f"{name} {value}" for name, value in record.parameters.items() if name != "left_out"]:

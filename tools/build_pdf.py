@@ -9,18 +9,17 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, PdfMargins
 
+from lab.show.style import FONT
 from tools.browser import BROWSER, chromium
 from tools.build_book import BUILD, BuildFailed, build
-from tools.settings import ROOT, load_config
+from tools.settings import load_config
 
 MARGIN = PdfMargins(top="18mm", bottom="18mm", left="16mm", right="16mm")
-FONT = ROOT / "lab/show/fonts/NotoSansCJKsc-Subset.otf"
-# Chinese after the theme's own fonts, on a machine that has none: Chromium would print an empty box for each character.
+# The shipped font after the theme's own: where none of these has Chinese, Chromium would print empty boxes.
 FONTS = """
 @font-face {{ font-family: shipped; src: url(data:font/otf;base64,{}) }}
 html[lang] {{
     --pst-font-family-base: var(--pst-font-family-base-system), shipped;
-    --pst-font-family-heading: var(--pst-font-family-base-system), shipped;
     --pst-font-family-monospace: var(--pst-font-family-monospace-system), shipped;
 }}
 """

@@ -38,8 +38,8 @@ def environment(device: torch.device) -> dict[str, str | int | None]:
 def instructions() -> str:
     """The CPU's that decide how fast it multiplies: "AVX2", "AVX512", "AVX512 AVX512_BF16 AMX_BF16".
 
-    The name that a cloud gives its processors doesn't tell, and without the last two bfloat16 is emulated and slower
-    than float32. Where PyTorch can't be asked for those (before `torch.cpu.get_capabilities`), the first stands alone.
+    The name that a cloud gives its processors doesn't tell, and without the last two bfloat16 is emulated: a prefill
+    takes longer in it than in float32. Where PyTorch has no `torch.cpu.get_capabilities`, the first stands alone.
     """
     has = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     bfloat16 = [name.upper() for name in ("avx512_bf16", "amx_bf16") if has.get(name)]

@@ -115,7 +115,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     On a Xeon with AMX oneDNN lays out its right operand anew at each call, which for the few rows of a decode takes
     longer than to multiply: there the weight stands on the left, and the result is a view whose columns are
-    consecutive. (Without AMX that gains nothing: all bfloat16 is emulated, and slower than float32.)
+    consecutive. Where bfloat16 is emulated there is little to gain, and two rows take longer.
     """
     if bias is not None or not is_few(len(x), x.dtype, x.device):
         return F.linear(x, weight, bias)

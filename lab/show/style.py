@@ -16,7 +16,7 @@ __all__ = ["COLORS", "tr", "use_style"]
 COLORS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW)
 
 # The glyphs of GB 2312, Latin-1 and ASCII from Noto Sans CJK SC (fonts/OFL.txt).
-_FONT_FILE = "NotoSansCJKsc-Subset.otf"
+FONT = files("lab.show") / "fonts" / "NotoSansCJKsc-Subset.otf"
 
 _PNG_COLORS = 64  # flat colours and the edges of letters: a palette makes the file four times smaller
 
@@ -48,7 +48,7 @@ def use_style() -> None:
 
 def _add_font() -> str:
     """Register the shipped font once per process and return its family name."""
-    with as_file(files("lab.show") / "fonts" / _FONT_FILE) as path:
+    with as_file(FONT) as path:
         name = font_manager.get_font(path).family_name
         if all(entry.fname != str(path) for entry in font_manager.fontManager.ttflist):
             font_manager.fontManager.addfont(path)

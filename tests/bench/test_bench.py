@@ -134,7 +134,7 @@ def test_what_the_time_is_not_enough_for_is_named() -> None:
     run = Run(1, 1, ("bfloat16", "float32"), True, seconds=0.0)
     assert list(run.in_time(["a", "b"], "bfloat16")) == []
     assert list(run.in_time(["c"], "float32")) == []
-    over = "its share of the 0 s for this table was over"
+    over = "too little was left of its share of the 0 s for this table"
     assert run.left_out == [f"a, and 1 more: {over}", f"c: {over}"]
     assert list(Run(1, 1, ("float32",), True).in_time(["a"])) == ["a"]
 
@@ -176,7 +176,7 @@ def test_the_last_table_has_the_time_that_is_left(monkeypatch: pytest.MonkeyPatc
 def test_what_is_left_out_says_its_dtype(name: str, without_peers: None) -> None:
     run = Run(1, 1, ("bfloat16", "float32"), True, seconds=0.0)
     assert list(TABLES[name].rows(run)) == []
-    late = [line for line in run.left_out if "was over" in line]
+    late = [line for line in run.left_out if "too little was left" in line]
     assert len(late) == 2 and "bfloat16" in late[0] and "float32" in late[1], late
 
 

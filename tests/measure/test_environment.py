@@ -42,7 +42,7 @@ def test_environment_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that PyTorch knows of, the last two with an AMX processor alone, and without them where it can't tell."""
+    """Those for bfloat16 are named if PyTorch finds them, and left out where it can't be asked."""
     vectors = torch.backends.cpu.get_cpu_capability()
     assert environment(torch.device("cpu"))["instructions"] == instructions()
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": True, "avx512_bf16": False})
